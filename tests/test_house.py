@@ -56,7 +56,7 @@ PURE = (
     *(f"stages.{name}" for name in ("answer", "proposal")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),
-    *("fleet.work", "fleet.documents", "fleet.handout", "fleet.lanes"),
+    *("fleet.work", "fleet.documents", "fleet.lanes"),
     "views.progress",
 )
 OWNERS = {

@@ -9,7 +9,9 @@ from typing import Any
 from kern import many, plain
 from kern.cli.options import DELAY, ITERATIONS
 from kern.errors import Exit, UsageError
-from kern.fleet import start, worktree
+from kern.fleet import run as fleet
+from kern.fleet import worker
+from kern.fleet.work import BRANCHES
 from kern.git import refs
 from kern.pipeline import loop
 from kern.pipeline.options import Options
@@ -58,33 +60,32 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
     """A session, its options, its console. Where several tasks are to be carried out at once: the
     exit code. What an earlier such run has left is settled first by a run that goes on by itself.
     """
-    fleet = begun.site.caller.settings.fleet
-    where = options.scheduler or fleet.scheduler
+    where = options.scheduler or begun.site.caller.settings.fleet.scheduler
     jobs = options.jobs or many.AUTO * bool(where)
     alone = options.until_done or not jobs
-    worker = os.environ.get("KERN_FLEET")
-    if not worker and alone and not refs.are_below(begun.site.repo, *_LEFT):
+    sent = "KERN_FLEET" in os.environ  # by a run of many at once
+    if not sent and alone and not refs.are_below(begun.site.repo, f"refs/heads/{BRANCHES}"):
         return None
-    if worker:
+    if sent:
         if not begun.site.rooms.mounted:
-            worktree.set_up(begun.site)
+            worker.set_up(begun.site)
         return None
     if alone:
-        start.settle(begun, options)
+        fleet.settle(begun, options)
         return None
-    if options.delay == DELAY:  # of one task after the other, where nobody named one
-        options.delay = 0.0
+    if options.delay not in (0.0, DELAY):
+        raise UsageError(
+            "--delay is between a task and the next: leave it out, or -j",
+            hint="kern -j 2 carries out two tasks at once; kern --delay 60 one after the other",
+        )
     shown = console.lanes, console.of_worker
     if not where:
-        return start.run(begun, options, jobs, *shown)
+        return fleet.run(begun, options, jobs, *shown)
     with needing_dask():
         from kern.fleet.cluster import Cluster
     with contextlib.closing(Cluster(where, warn=begun.site.warn)) as cluster:
         cluster.client()  # or its fault is told before anything begins
-        return start.run(begun, options, jobs, *shown, cluster.hire)
-
-
-_LEFT = ("refs/heads/kern/work", "refs/kern/landed")
+        return fleet.run(begun, options, jobs, *shown, cluster.hire)
 
 
 @contextlib.contextmanager

@@ -1,106 +1,297 @@
-"""A dask cluster, found by its address or its scheduler file, as an executor for tasks. Nothing
-else of kern knows dask. It brings TLS where dask is configured for it.
+"""Tasks on the workers of a dask cluster. A git remote that caller and workers share is transport
+and memory: the base goes there, the work branch comes back. What travels beside is JSON: no
+credential, no variable of the caller's, no code of either side. dask brings TLS where it is
+configured for it.
 """
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import logging
+import os
+import re
+import shutil
 import threading
-from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from asyncio import CancelledError
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import distributed
 
 from kern import __version__, many, person, plain
-from kern.errors import UsageError
-from kern.fleet import remote
-from kern.fleet.child import Workshop
-from kern.fleet.remote import Carrier
-from kern.fleet.work import Outcome
+from kern.errors import Exit, KernError, UsageError
+from kern.fleet import worker, worktree
+from kern.fleet.work import Carry, Job, Work
+from kern.fleet.worktree import Yard
+from kern.git import history, refs
+from kern.git.repository import Repo
+from kern.journal import store as journal
+from kern.model import LEARNINGS, SPEC, Key
+from kern.system import lock, process, workspace
 
+BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and the work to be mended
+_FROM = "refs/kern/from"  # in a worker's store: the remote's branches
+_TRIES = 8  # of one task, where workers get lost
+_LONGEST_S = 60.0
+_LOOK_S = 0.5
+_TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
+_ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+_FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+_PUSH = ("push", "--quiet", "--no-verify")
+_LINE = re.compile(rb"[^\n]{1,1000000}\n?")  # of a journal
 _DASK: Any = distributed  # it has no types
+
+
+def _remote(repo: Repo, *argv: str) -> None:
+    """Raises KernError where it does not answer as it should."""
+    code, _, said = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
+    if code:
+        raise KernError(
+            f"git {argv[0]} failed: {plain.line(plain.last(said), 200)}",
+            hint="see that caller and workers reach the remote: [fleet] remote",
+        )
+
+
+# ---------------------------------------------------------------- on the worker
+
+_AT_WORK: dict[str, list[Yard]] = {}  # here, by the run that sent the tasks
+
+
+def stop(run: str, *, now: bool) -> None:
+    """Called on each worker: asks the kerns of that run to stop, or ends them."""
+    for yard in _AT_WORK.get(run, ()):
+        yard.end() if now else yard.stop()
+
+
+def carry_out(given: str) -> str:
+    """A job and its remote as JSON; what came of it, likewise."""
+    asked = json.loads(given)
+    try:
+        if asked["kern"] != __version__:
+            raise KernError(
+                f"it has kern {__version__}, the caller has {asked['kern']}",
+                hint="install the same kern on all machines",
+            )
+        job = Job(**asked["job"] | {"key": Key(*asked["job"]["key"])})
+        found = _carried(job, str(asked["remote"]), str(asked["name"]))
+    except (KernError, OSError) as exc:
+        hint = getattr(exc, "hint", "")
+        found = {"fault": str(exc), "hint": hint, "unfit": True, "code": Exit.USAGE.value}
+    with contextlib.suppress(ValueError):  # no worker, in a test
+        found["where"] = _DASK.get_worker().address
+    return plain.data(found)
+
+
+def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
+    moved, cache = os.environ.get("KERN_DIR"), os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    base = Path(moved or f"{cache}/kern").expanduser().absolute()
+    folder = base / "fleet" / hashlib.sha256(remote.encode()).hexdigest()[:16]
+    workspace.own_folder(folder, parents=True)
+    store = Repo(folder / "store.git", folder / "store.git", folder / "store.git")
+    with lock.alone(folder / "store.lock"):
+        if not (store.root / "HEAD").exists():
+            shutil.rmtree(store.root, ignore_errors=True)
+            above = Repo(folder, folder, folder)
+            _remote(above, "clone", "--quiet", "--bare", "--", remote, str(store.root))
+            store.git("config", "gc.auto", "0")  # a finished task's commits may have no name
+        _remote(store, *_FETCH, "--prune", remote, f"+refs/heads/*:{_FROM}/*")
+    commit = store.store.id(f"{_FROM}/{job.branch}")
+    if commit and history.commit(store, commit).parents == (job.base,):
+        texts = ((name, store.content(commit, name)) for name in (SPEC, LEARNINGS))
+        papers = tuple((name, plain.decode(text)) for name, text in texts if text is not None)
+        work = Work(job, 0, commit, papers=papers)  # its answer was lost on the way
+    else:
+        with lock.alone(folder / f"{job.worker}.lock"):
+            work = _in_worktree(Yard(store, folder, name), job)
+    below = f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
+    kept = store.text("for-each-ref", "--format=%(refname)", below).split()
+    pushed = [f"+{work.commit}:refs/heads/{job.branch}"] if work.commit else []
+    if pushed := pushed + [f"+{ref}:{ref}" for ref in kept]:
+        _remote(store, *_PUSH, remote, *pushed)
+    having = [json.dumps(job.branch).encode()]
+    mine = journal.load(journal.place(store.common_dir), lambda complaint: None, having)
+    told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
+    lines = [plain.decode(journal.line({**one, "worker": job.worker})) for one in told]
+    answer = {name: value for name, value in asdict(work).items() if name not in ("job", "proved")}
+    return answer | {"kept": kept, "journal": lines}
+
+
+def _in_worktree(yard: Yard, job: Job) -> Work:
+    """The variables: the caller's consent came with the task."""
+    process.sweep(("KERN_ROOT", str(yard.place(job.worker))))  # of a worker that was killed
+    made = worktree.of(yard, job.worker)
+    for left in made.git_dir.glob("*.lock") if made else ():
+        left.unlink(missing_ok=True)
+    head = made.plain_head() if made else None
+    begun = head is not None and head.branch == job.branch
+    begun = begun and not yard.repo.run("merge-base", "--is-ancestor", job.base, job.branch)[0]
+    own = replace(job, again=begun, variables=(*job.variables, ("KERN_TRUST", "1")))
+    if made and begun and (work := worker.read(made, own, 0)).commit:
+        return work
+    _AT_WORK.setdefault(job.run, []).append(yard)
+    return worker.carry_out(yard, own)
+
+
+# ---------------------------------------------------------------- on the caller's side
 
 
 @dataclass
 class Cluster:
+    """Carries jobs to workers and what came of them back, called by a thread for each."""
+
     where: str  # host:port, an address with its protocol, or the path of a scheduler file
-    patience: float = 10.0  # seconds, for its first answer
     warn: Callable[[str], None] = lambda text: None
+    patience: float = 10.0  # seconds, for the scheduler's first answer
+    pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
+    remote: str = ""
+    repo: Repo = field(init=False)
+    _run: str = ""  # whose tasks these are
     _client: Any = None
-    _carrier: Carrier | None = None
-    _asked: list[bool] = field(default_factory=list)
     _unfit: set[str] = field(default_factory=set)  # addresses of workers
-    _one: threading.Lock = field(default_factory=threading.Lock)  # each task has a thread
+    _sent: set[str] = field(default_factory=set)  # refs on the remote
+    _asked: set[bool] = field(default_factory=set)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _one: threading.RLock = field(default_factory=threading.RLock)
 
-    def client(self) -> Any:
-        """Connected; a new one where the last has lost its scheduler. Raises UsageError."""
+    def hire(self, yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
+        """As `run.here` does on this machine. Raises UsageError where nobody is there."""
+        slots = sum(self.client().nthreads().values())  # tasks that its workers take at once
+        if not slots:
+            raise UsageError(
+                f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
+            )
+        self.repo, self.remote, yard.afar = yard.repo, yard.many.remote, self.stop
+        if not self.remote:
+            raise UsageError(
+                "a cluster needs a git remote that this machine and its workers share",
+                hint=f'name it in {person.FILE}: [fleet] remote = "ssh://host/path.git" (a bare '
+                "repository is enough)",
+            )
+        return min(slots if jobs == many.AUTO else int(jobs), tasks), self.carry
+
+    def carry(self, job: Job) -> Work:
+        self._run, lost = job.run, ""
+        try:
+            self._send(job)
+        except KernError as exc:
+            return Work(job, Exit.USAGE, fault=str(exc), hint=exc.hint, unfit=True)
+        for turn in range(_TRIES):
+            if self._stopped.is_set():
+                return Work(job, 130, fault="the run was ended")
+            try:
+                work, where = self._answer(job)
+            except (Exception, CancelledError) as exc:  # of whatever kind dask knows
+                lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
+            else:
+                # That its kern was killed is no fault of the worker's.
+                again = work.unfit and (work.code < 0 or self._avoid(where, work))
+                if not again or self._stopped.is_set():
+                    return work
+                lost = work.fault
+            self._stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
+        fault = f"no worker of the cluster has answered: {lost}"
+        return Work(job, 1, fault=fault, hint="see what the workers print", unfit=True)
+
+    def _send(self, job: Job) -> None:
+        """What it needs, to the remote."""
+        wanted = {one: f"{BASES}/{one}" for one in (job.base, job.kept) if one}
         with self._one:
-            if self._client is None or self._client.status != "running":
-                self._drop()
-                self._client = _connected(self.where, self.patience)
-            return self._client
+            self._sent.update(wanted.values())
+            specs = (f"+{one}:{ref}" for one, ref in wanted.items())
+            _remote(self.repo, *_PUSH, self.remote, *specs)
 
-    def executor(self) -> Executor:
-        """Each job runs as long as it takes; dask begins one anew whose worker is gone."""
+    def _answer(self, job: Job) -> tuple[Work, str]:
+        """And which worker gave it. Raises what dask does where that or the scheduler is lost."""
+        told = tuple(one for one in job.variables if one[0] in _TOLD)
+        asked = {"kern": __version__, "remote": self.remote, "name": self.repo.root.name}
+        future = self.submit(plain.data(asked | {"job": asdict(replace(job, variables=told))}))
+        while True:
+            try:
+                given = json.loads(future.result(_LOOK_S))
+            except TimeoutError:
+                if future.done():
+                    raise  # the worker's own
+                if self._stopped.is_set():
+                    future.cancel()
+                    return Work(job, 130, fault="the run was ended"), ""
+                continue
+            return self._take(job, given), str(given.get("where") or "")
+
+    def submit(self, text: str) -> Any:
+        """Its future. It runs as long as it takes; dask begins it anew if its worker is gone."""
         fit = {"workers": self._others()} if self._unfit else {}
-        found = self.client().get_executor(pure=False, **fit)
-        assert isinstance(found, Executor)
-        return found
+        return self.client().submit(carry_out, text, pure=False, **fit)
+
+    def _take(self, job: Job, given: dict[str, Any]) -> Work:
+        """With what came along in its place: commits under their names, the journal's lines."""
+        branch, below = f"refs/heads/{job.branch}", f"{refs.ATTEMPTS}/{refs.slug(job.key)}/"
+        done = [branch] if given.get("commit") else []
+        there = [str(ref) for ref in given.get("kept") or () if str(ref).startswith(below)]
+        new = [ref for ref in there if not self.repo.store.id(ref)]
+        with self._one:
+            if done or new:
+                specs = (f"+{ref}:{ref}" for ref in (*done, *new))
+                _remote(self.repo, *_FETCH, self.remote, *specs)
+            self._take_away([*done, *there])  # a later attempt would find it there
+        for line in given.get("journal") or ():
+            if _LINE.fullmatch(data := plain.encode(str(line))):
+                try:
+                    journal.append(journal.place(self.repo.common_dir), data)
+                except OSError as exc:
+                    self.warn(journal.unwritten(journal.place(self.repo.common_dir), exc))
+        papers = tuple((str(name), str(text)) for name, text in given.get("papers") or ())
+        return Work(
+            *(job, int(given["code"]), self.repo.text("rev-parse", branch) if done else ""),
+            under_way=given.get("under_way") is True,
+            papers=papers,
+            fault=str(given.get("fault") or ""),
+            hint=str(given.get("hint") or ""),
+            unfit=given.get("unfit") is True,
+        )
+
+    def _take_away(self, names: Sequence[str]) -> None:
+        if names:
+            self.repo.run(*_PUSH, self.remote, "--delete", *names, env=_ALONE)
 
     def _others(self) -> list[str]:
         return sorted({*self.client().nthreads()} - self._unfit)
 
-    def _avoid(self, where: str, came: Outcome) -> bool:
+    def _avoid(self, where: str, work: Work) -> bool:
         """A worker that cannot work gets no more tasks; whether there are others."""
         if where not in self._unfit:
-            hint = f"; {came.hint}" if came.hint else ""
-            self.warn(f"worker {where} gets no more tasks: {came.fault}{hint}")
+            hint = f"; {work.hint}" if work.hint else ""
+            self.warn(f"worker {where} gets no more tasks: {work.fault}{hint}")
         self._unfit.add(where)
         try:
             return bool(self._others())
         except Exception:  # the scheduler is lost, which is waited for
             return True
 
-    def hire(self, shop: Workshop, jobs: str, tasks: int) -> tuple[int, Carrier]:
-        """As `start.here` does on this machine. Raises UsageError where nobody is there."""
-        slots = sum(self.client().nthreads().values())  # tasks that its workers take at once
-        if not slots:
-            raise UsageError(
-                f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
-            )
-        if not shop.many.remote:
-            raise UsageError(
-                "a cluster needs a git remote that this machine and its workers share",
-                hint=f'name it in {person.FILE}: [fleet] remote = "ssh://host/path.git" (a bare '
-                "repository is enough)",
-            )
-        carrier = Carrier(
-            *(shop.yard.repo, self.executor, shop.many.remote, self.warn),
-            carry_out=carry_out,
-            avoid=self._avoid,
-        )
-        self._carrier = carrier
-        shop.children.afar = self._stop
-        return min(slots if jobs == many.AUTO else int(jobs), tasks), carrier
-
-    def _stop(self, now: bool) -> None:
+    def stop(self, now: bool) -> None:
         """The kerns there are asked what those here are."""
-        assert self._carrier
         if now:
-            self._carrier.stopped.set()
+            self._stopped.set()
         if now not in self._asked:
-            self._asked.append(now)
+            self._asked.add(now)
             with contextlib.suppress(Exception):  # who does not answer has ended it
-                self.client().run(remote.stop, self._carrier.run, now=now, on_error="ignore")
+                self.client().run(stop, self._run, now=now, on_error="ignore")
 
     def close(self) -> None:
-        if self._carrier:
-            self._carrier.tidy()
+        """What this run has put on the remote goes."""
+        if self._sent:
+            self._take_away(sorted(self._sent))
         self._drop()
+
+    def client(self) -> Any:
+        """Connected; a new one where the last has lost its scheduler. Raises UsageError."""
+        with self._one:
+            if self._client is None or self._client.status != "running":
+                self._drop()
+                self._client = self._connect()
+            return self._client
 
     def _drop(self) -> None:
         if self._client is not None:
@@ -108,41 +299,32 @@ class Cluster:
                 self._client.close(timeout=2)
             self._client = None
 
-
-def carry_out(given: str) -> str:
-    """On a worker: see `remote.carry_out`."""
-    return json.dumps({"where": _DASK.get_worker().address, **json.loads(remote.carry_out(given))})
-
-
-def _connected(where: str, patience: float) -> Any:
-    """Raises UsageError with what to type next."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # kern says what is lost
-    is_file = "://" not in where and ("/" in where or ":" not in where)
-    if is_file and not Path(where).is_file():  # dask would wait for it
-        raise UsageError(
-            f"there is no scheduler file {where}",
-            hint=f"dask scheduler --scheduler-file {where}, or name its address: host:8786",
-        )
-    try:
-        address = _in_file(where) if is_file else where
-        asyncio.run(_greeted(address, patience))  # a client that fails complains as it goes
-        name = f"kern-{__version__}"
-        return _DASK.Client(address, timeout=patience, set_as_default=False, name=name)
-    except Exception as exc:  # dask knows many ways to fail
-        reason = plain.line(str(exc) or type(exc).__name__, 160)
-        raise UsageError(
-            f"no dask scheduler answers at {where}: {reason}",
-            hint="start one (dask scheduler), or correct --scheduler or [fleet] scheduler; "
-            "one with TLS is named tls://HOST:PORT",
-        ) from None
+    def _connect(self) -> Any:
+        """Raises UsageError with what to type next."""
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # kern says what is lost
+        where = address = self.where
+        is_file = "://" not in where and ("/" in where or ":" not in where)
+        if is_file and not Path(where).is_file():  # dask would wait for it
+            raise UsageError(
+                f"there is no scheduler file {where}",
+                hint=f"dask scheduler --scheduler-file {where}, or name its address: host:8786",
+            )
+        try:
+            if is_file:
+                address = json.loads(Path(where).read_text("utf-8"))["address"]
+            asyncio.run(_greet(address, self.patience))  # a client that fails complains as it goes
+            name = f"kern-{__version__}"
+            return _DASK.Client(address, timeout=self.patience, set_as_default=False, name=name)
+        except Exception as exc:  # dask knows many ways to fail
+            reason = plain.line(str(exc) or type(exc).__name__, 160)
+            raise UsageError(
+                f"no dask scheduler answers at {where}: {reason}",
+                hint="start one (dask scheduler), or correct --scheduler or [fleet] scheduler; "
+                "one with TLS is named tls://HOST:PORT",
+            ) from None
 
 
-def _in_file(where: str) -> str:
-    address: str = json.loads(Path(where).read_text("utf-8"))["address"]
-    return address
-
-
-async def _greeted(address: str, patience: float) -> None:
+async def _greet(address: str, patience: float) -> None:
     """Raises what dask does where nobody, or something else, answers."""
     how = _DASK.Security().get_connection_args("client")
     comm = await _DASK.core.connect(address, timeout=patience, **how)

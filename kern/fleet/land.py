@@ -1,121 +1,179 @@
 """The landing: a finished task becomes one commit of the branch, proven on the tree on which it
 lands, and nothing of it is lost where it cannot.
 
-One transaction moves the branch. With it comes a ref for the task and its base, which can be made
-once: so nothing lands twice. The work branch goes last: until then a killed landing goes on.
+One transaction moves the branch. The work branch goes last: until then a killed landing goes on,
+and a commit of the branch that says and ticks the same tells that it is there already.
 """
 
 import contextlib
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
-from pathlib import PurePath
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 
-from kern import plain
+from kern import config, plain
 from kern.checks import result
 from kern.checks.result import Red
 from kern.config import Gate
-from kern.errors import KernError
-from kern.events import AttemptNoted, Traced
-from kern.fleet import documents
-from kern.fleet.work import Dropped, Landed, Landing, SentBack, Waiting, Work
+from kern.errors import KernError, UsageError
+from kern.events import AttemptNoted, GateEnded
+from kern.fleet import documents, worker, worktree
+from kern.fleet.work import End, Landing, Work
+from kern.fleet.worktree import Yard
 from kern.git import history, index, landing, operations, refs
 from kern.git.ignore import DOCUMENTS, bare
 from kern.git.repository import Repo
 from kern.memory.changes import merged
-from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Result, Saved, Stage
-from kern.pipeline import facts, project, verify
+from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, OnRed, Result, Saved, Stage
+from kern.pipeline import facts, project, session, verify
 from kern.pipeline import loop as single
+from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import edit
-from kern.spec.parse import Kind, Spec, Task, parse
+from kern.spec.file import Documents
+from kern.spec.parse import Kind, Spec, parse
 from kern.stages import record
 from kern.stages.record import StageRecord
 from kern.system import workspace
 from kern.system.workspace import Scope
 
-LANDED = "refs/kern/landed"
 _SIDES = ("branch", "task")  # of the two, where they are in conflict
 _MOST_MOVES = 8  # of the branch, beneath one landing
 _MOST_NAMED = 3  # commits, in a note
-_KEPT = re.compile(r"kept: kern/(attempts/\S+)\)$")
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
-
-# A tree, the commit that it comes upon, and the gates that must pass there: the one that does not,
-# and what stands behind the tree, in words.
-Check = Callable[[str, str, Sequence[Gate]], tuple[Result | None, str]]
+_SEEN = (SPEC, LEARNINGS, config.FILE)  # as they stand in the person's tree, where git has none
 
 
-def land(site: Site, work: Work, check: Check) -> Landing:
-    """Durable when it returns. Raises KernError where a person is needed, and what `check` raises:
-    then it is as before.
-    """
-    for _ in range(_MOST_MOVES):
-        if end := _tried(site, work, check):
-            return end
-        site.sink(Traced(f"the branch moved while a task was landing: {work.text}"))
-    return Waiting(work, "the branch moves on and on")
+@dataclass
+class Lander:
+    """Of one run, in its main thread; to be closed."""
 
+    site: Site  # the person's own tree
+    yard: Yard
+    options: Options
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _apart: Site | None = None  # where gates prove what lands, if they have no room
+    _blamed: bool = False  # a person was told where all is that a gate printed
 
-def _tried(site: Site, work: Work, check: Check) -> Landing | None:
-    """None where the branch has moved meanwhile."""
-    repo, head = site.repo, site.repo.head()
-    if head.branch != site.scope.branch:
-        raise single.switched(site.scope.branch, head.name)
-    if why := operations.begun(repo):
-        return Waiting(work, why)
-    if landed := landed_as(repo, work, head.commit):
+    def land(self, work: Work) -> Landing:
+        """Durable when it returns. Raises KernError where a person is needed: then it is as
+        before.
+        """
+        for _ in range(_MOST_MOVES):
+            if end := self._try(work):
+                return end
+        return Landing(End.WAITING, "the branch moves on and on")
+
+    def _try(self, work: Work) -> Landing | None:
+        """None where the branch has moved meanwhile."""
+        site, repo, key = self.site, self.site.repo, work.job.key
+        head, own = repo.head(), history.commit(repo, work.commit)
+        if head.branch != site.scope.branch:
+            raise single.switched(site.scope.branch, head.name)
+        if why := operations.begun(repo):
+            return Landing(End.WAITING, why)
+        for one in history.since(repo, work.job.base, head.commit) or ():
+            if one.message == own.message and facts.ticks(repo, one, key):
+                finish(site, work)
+                return Landing(End.DROPPED, f"it has landed as {one.sha[:7]}")
+        task = documents.find(site.papers.spec()[1], key)
+        if task is None or task.marker is Marker.DONE:
+            ref = site.keep(key, "finished", own.tree, head.commit)
+            why = "you ticked it yourself" if task else f"it is no longer in {SPEC}"
+            site.warn(f"{why}: {plain.line(work.text, 200)}: what was finished is saved as {ref}")
+            return Landing(End.DROPPED, why, ref)
+        merged, conflicts = _merged(repo, work, head.commit)
+        if conflicts:
+            return _collided(site, work, head.commit, merged, conflicts)
+        tree = project.with_documents(site, merged, _papers(site, work))
+        if mine := landing.in_the_way(repo, head.commit, tree):
+            return Landing(End.WAITING, f"you have uncommitted changes in {some(mine)}")
+        gates = project.checks(site, task).gates
+        proved = work.proved if head.commit == work.job.base else ""
+        if gates and not proved:
+            red, proved = self._prove(tree, head.commit, gates)
+            if red:
+                return _red(site, work, head.commit, merged, red)
+            proved += verify.doubted(repo, gates, changes(repo, work), work.job.base, own.sha)
+        commit = own.sha
+        if (own.tree, own.parents) != (tree, (head.commit,)):
+            timeout = site.caller.settings.total(Stage.COMMIT)
+            commit = history.transplanted(repo, own.sha, tree, head.commit, timeout)
+        if landing.in_the_way(repo, head.commit, tree):
+            return None
+        if not landing.advance(repo, head, commit, own.subject):
+            return None
         finish(site, work)
-        return Dropped(work, f"it has landed as {landed[:7]}")
-    parsed = site.papers.spec()[1]
-    task = documents.found(parsed, work.key)
-    if task is None or task.marker is Marker.DONE:
-        ref = _keep(site, work, head.commit, repo.tree(work.commit))
-        why = "you ticked it yourself" if task else f"it is no longer in {SPEC}"
-        site.warn(f"{why}: {plain.line(work.text, 200)}: what was finished is saved as {ref}")
-        return Dropped(work, why, ref)
-    merged, conflicts = _merged(repo, work, head.commit)
-    if conflicts:
-        return _collided(site, work, head.commit, merged, conflicts)
-    tree = project.with_documents(site, merged, _papers(site, work))
-    if mine := landing.in_the_way(repo, head.commit, tree):
-        return Waiting(work, f"you have uncommitted changes in {some(mine)}")
-    gates = project.checks(site, task).gates
-    proved = work.proved if head.commit == work.base else ""
-    if gates and not proved:
-        red, proved = check(tree, head.commit, gates)
-        if red:
-            return _red(site, work, head.commit, merged, red)
-        if proved:
-            changed = changes(repo, work)
-            proved += verify.doubted(repo, gates, changed, work.base, work.commit)
-    own = history.commit(repo, work.commit)
-    commit = own.sha
-    if (own.tree, own.parents) != (tree, (head.commit,)):
-        timeout = site.caller.settings.total(Stage.COMMIT)
-        commit = history.transplanted(repo, own.sha, tree, head.commit, timeout)
-    if landing.in_the_way(repo, head.commit, tree):
-        return None
-    if not landing.advance(repo, head, commit, own.subject, {mark(work): commit}):
-        return None
-    finish(site, work)
-    return Landed(work, commit, proved)
+        return Landing(End.LANDED, commit=commit, proved=proved)
+
+    # ------------------------------------------------------------ gates
+
+    def _prove(self, tree: str, head: str, gates: Sequence[Gate]) -> tuple[Result | None, str]:
+        """The gate that holds it up, and what stands behind the tree, in words. Where one is red
+        without the task all the same, the task is not to blame; a task's own says what done means.
+        """
+        results = list[Result]()
+        for gate in gates:
+            ended = self._run(gate, tree, head)
+            if ended.cannot_run:
+                raise self._refused(UsageError, ended, "where merged tasks are checked")
+            if ended.red and gate.name:
+                before = self._run(gate, self.site.repo.tree(head), head)
+                allowed = gate.known_red or self.options.on_red is not OnRed.STOP
+                if before.red and not allowed:
+                    where = f"that is {head[:7]}, without any task that waits to land"
+                    raise self._refused(KernError, before, where)
+                ended = ended.against(before.red)
+            if ended.blocks:
+                self._blamed = True
+                return ended, ""
+            results.append(ended)
+        return None, result.proved(results)
+
+    def _refused(self, kind: type[KernError], ended: Result, where: str) -> KernError:
+        self._blamed = True
+        message, hint = result.refusal([ended])
+        more = "; [worktree] of kern.toml says what a worktree needs (copy, setup)"
+        return kind(f"{message}\n{where}", hint=hint + more)
+
+    def _run(self, gate: Gate, tree: str, head: str) -> Result:
+        """Asked again for the same files, it is remembered."""
+        site = self.site if self.site.rooms.mounted else self._beside_the_tree(tree, head)
+        if known := site.gates.known(gate, project.subject(site, tree)):
+            return known
+        ended = project.run_gate(site, gate, tree)
+        self.site.sink(GateEnded(ended))
+        return ended
+
+    def _beside_the_tree(self, tree: str, head: str) -> Site:
+        """A worktree of the landing's own with the files of that tree, set up, and a session on
+        it.
+        """
+        repo, own = self.site.repo, self.options
+        commit = repo.commit_object(tree, (head,), "merged, to be checked\n")
+        made = worktree.make(self.yard, worktree.PROVING, commit, "--detach")
+        texts = ((name, Documents(repo.root).read(name)) for name in _SEEN)
+        new = ((name, text) for name, text in texts if text and not repo.entry(commit, name))
+        worker.write(made, new)
+        if self._apart is None:
+            self._open.callback(worktree.remove, self.yard, worktree.PROVING)
+            worker.equip(made, repo, self.yard.many)
+            options = Options(on_red=own.on_red, leave=own.leave, tick=own.tick)
+            how = {"empty": True, "commits": False, "paid": False}
+            begun = session.begin(made.root, options, self.site.sink, **how)
+            self._apart = self._open.enter_context(begun).site
+            self._apart.caller.heed = lambda: None  # a person is heeded between two turns
+            worker.set_up(self._apart)
+        return self._apart
+
+    def close(self) -> None:
+        site, self._apart = self._apart, None
+        self._open.close()
+        if site and not self._blamed:
+            worktree.forget_runs(site.scope.base, site.repo.root)
 
 
-def mark(work: Work) -> str:
-    """The ref that names the commit as which it has landed."""
-    return f"{LANDED}/{refs.slug(work.key)}/{work.base}"
-
-
-def landed_as(repo: Repo, work: Work, head: str) -> str:
-    """Empty where it has not. One that a person has taken out of the branch is forgotten."""
-    commit = repo.store.id(mark(work))
-    if commit and not history.is_within(repo, commit, head):
-        refs.delete(repo, mark(work), commit)
-        return ""
-    return commit
+# ---------------------------------------------------------------- the tree
 
 
 def finish(site: Site, work: Work) -> None:
@@ -123,11 +181,11 @@ def finish(site: Site, work: Work) -> None:
 
     def replay(name: str, text: str, _: str) -> str:
         if name == SPEC:
-            return documents.ticked(text, work.key, work.spec)
+            return documents.ticked(text, work.job.key, work.spec)
         return _taught(site.repo, work, text)
 
     landing.follow(site.repo, replay)
-    site.papers.edit(lambda text, _: documents.ticked(text, work.key, work.spec))
+    site.papers.edit(lambda text, _: replay(SPEC, text, ""))
     before = site.papers.read(LEARNINGS) or ""
     if (after := _taught(site.repo, work, before)) != before:
         site.papers.write(LEARNINGS, after)
@@ -135,27 +193,20 @@ def finish(site: Site, work: Work) -> None:
 
 def _papers(site: Site, work: Work) -> dict[str, str | None]:
     """The two as they stand on the disk, with what the task does to them."""
-    spec = documents.ticked(site.papers.spec_text(), work.key, work.spec)
+    spec = documents.ticked(site.papers.spec_text(), work.job.key, work.spec)
     lessons = _taught(site.repo, work, site.papers.read(LEARNINGS) or "")
     return {SPEC: documents.committed(spec), LEARNINGS: lessons}
 
 
 def _taught(repo: Repo, work: Work, text: str) -> str:
     """LEARNINGS.md with the entries and votes that are its own."""
-    after = _text(repo, work.commit, LEARNINGS) if work.learnings is None else work.learnings
-    return merged(text, _text(repo, work.base, LEARNINGS), after)
-
-
-def _text(repo: Repo, revision: str, name: str) -> str:
-    return plain.decode(repo.content(revision, name) or b"")
-
-
-# ---------------------------------------------------------------- the tree
+    before = plain.decode(repo.content(work.job.base, LEARNINGS) or b"")
+    return merged(text, before, work.learnings)
 
 
 def changes(repo: Repo, work: Work) -> list[str]:
     """The paths that the task changed, beside the documents."""
-    found = repo.changed(work.base, work.commit)
+    found = repo.changed(work.job.base, work.commit)
     return [path for path in found if path not in DOCUMENTS]
 
 
@@ -165,7 +216,7 @@ def _merged(repo: Repo, work: Work, onto: str) -> tuple[str, list[str]]:
     """
     head = repo.tree(onto)
     papers = {path: repo.entry(head, path) for path in DOCUMENTS}
-    base, task = (repo.tree_with(repo.tree(one), papers) for one in (work.base, work.commit))
+    base, task = (repo.tree_with(repo.tree(one), papers) for one in (work.job.base, work.commit))
     if bare(repo, head) == bare(repo, base):
         return task, []
     return index.merged(repo, base, head, task, _SIDES)
@@ -174,106 +225,72 @@ def _merged(repo: Repo, work: Work, onto: str) -> tuple[str, list[str]]:
 # ---------------------------------------------------------------- what goes back
 
 
-def _collided(site: Site, work: Work, head: str, tree: str, paths: Sequence[str]) -> SentBack:
-    other = _other(site.repo, work, head, paths)
+def _collided(site: Site, work: Work, head: str, tree: str, paths: Sequence[str]) -> Landing:
+    argv = ("log", "-1", "--no-show-signature", "--format=%H", f"{work.job.base}..{head}", "--")
+    newest = site.repo.run(*argv, *sorted(paths)[:20], env=_LITERAL)[1].decode().strip()
+    other = newest or head
     subject = plain.line(history.commit(site.repo, other).subject, 60)
     reason = f"it collides with {other[:7]} ({subject}) in {some(sorted(paths))}"
     ours, theirs = _SIDES
-    told = (
-        f"{reason}. The task was finished on an older commit, and its change is merged into the "
-        f"tree; where both changed the same lines, both stand there: <<<<<<< {ours} is what the "
-        f"branch has by now, >>>>>>> {theirs} what the task made of it. Make one of them, so that "
-        "both intents hold, and leave no such marker"
+    more = (
+        f"where both changed the same lines, both stand there: <<<<<<< {ours} is what the branch "
+        f"has by now, >>>>>>> {theirs} what the task made of it. Make one of them, so that both "
+        "intents hold, and leave no such marker"
     )
-    return _send_back(site, work, (head, tree), reason, told)
+    return _send_back(site, work, (head, tree), reason, more)
 
 
-def _other(repo: Repo, work: Work, head: str, paths: Iterable[str]) -> str:
-    """The newest commit since the task was begun that touches the paths; else the newest."""
-    above = {str(one) for path in paths for one in (path, *PurePath(path).parents)} - {"."}
-    argv = ("log", "-1", "--no-show-signature", "--format=%H", f"{work.base}..{head}", "--")
-    _, out, _ = repo.run(*argv, *sorted(above)[:20], env=_LITERAL)
-    return out.decode().strip() or head
-
-
-def _red(site: Site, work: Work, head: str, tree: str, ended: Result) -> SentBack:
-    since = history.since(site.repo, work.base, head) or ()
+def _red(site: Site, work: Work, head: str, tree: str, ended: Result) -> Landing:
+    since = history.since(site.repo, work.job.base, head) or ()
     names = [f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST_NAMED:]]
     without = f"; it was green without {', '.join(names)}" if names else ""
     reason = f"{result.objection(ended)}{without}"
-    told = (
-        f"{reason}. The task was finished on an older commit, its gates were green there, and its "
-        "change is merged into the tree; with what has landed since, this gate is red"
-    )
-    return _send_back(site, work, (head, tree), reason, told, result.evidence(ended))
+    more = "its gates were green there, and with what has landed since this one is red"
+    return _send_back(site, work, (head, tree), reason, more, result.evidence(ended))
 
 
 def _send_back(
-    site: Site, work: Work, made: tuple[str, str], reason: str, told: str, shown: Red | None = None
-) -> SentBack:
-    """The ref first, then one write of SPEC.md: the worker's notes, the attempt, `[ ]`."""
-    noted = documents.noted(site.papers.spec_text(), work.key, work.spec)
-    task = documents.found(parse(noted), work.key)
-    number = task.attempts + 1 if task else 1
-    said = history.commit(site.repo, work.commit).subject
-    failure = {"told": told, "said": said, "red": asdict(shown) if shown else None}
-    more = f"Kern-Attempt: {number}\nKern-Failure: {json.dumps(failure)}\n"
-    ref = _keep(site, work, *made, str(number), more)
+    site: Site, work: Work, made: tuple[str, str], reason: str, more: str, red: Red | None = None
+) -> Landing:
+    """The ref first, then one write of SPEC.md: the worker's notes, the attempt, `[ ]`. The next
+    attempt begins with the merged tree, and with what research found.
+    """
+    key, repo, (head, tree) = work.job.key, site.repo, made
+    noted = documents.find(parse(documents.noted(site.papers.spec_text(), key, work.spec)), key)
+    number = noted.attempts + 1 if noted else 1
+    known = [ref for ref, _ in refs.kept(repo, refs.slug(key)) if repo.tree(ref) == tree]
+    ref = known[0].removeprefix("refs/") if known else site.keep(key, str(number), tree, head)
     tail = f" (kept: {ref})"
     line = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
 
     def apply(text: str, _: Spec) -> tuple[str, bool]:
-        text = documents.noted(text, work.key, work.spec)
-        task = documents.found(parse(text), work.key)
+        text = documents.noted(text, key, work.spec)
+        task = documents.find(parse(text), key)
         if task is None or any(tail in note.text for note in task.of(Kind.ATTEMPT)):
-            return text, False
-        if task.marker is Marker.ACTIVE:
-            text = edit.mark(text, task, Marker.PENDING)
+            return text, False  # a killed landing has noted it
+        text = edit.mark(text, task, Marker.PENDING)
         return edit.annotate(text, task, [edit.note(Kind.ATTEMPT, line, number)]), True
 
     if site.papers.update(apply):
         site.sink(AttemptNoted(work.text, number, reason, ref, str(Cause.COLLISION)))
-    return SentBack(work, reason)
-
-
-def _keep(
-    site: Site, work: Work, head: str, tree: str, name: str = "finished", more: str = ""
-) -> str:
-    """Once for each work, however often it is asked for; the ref."""
-    said = f"Kern-Work: {work.commit}\n"
-    for ref, _ in refs.kept(site.repo, refs.slug(work.key)):
-        if said in _message(site.repo, ref):
-            return ref.removeprefix("refs/")
-    return site.keep(work.key, name, tree, head, said + more)
-
-
-def _message(repo: Repo, ref: str) -> str:
-    raw = repo.store.read(repo.store.id(ref), "commit") if repo.store.id(ref) else None
-    return plain.decode((raw or b"").partition(b"\n\n")[2])
-
-
-def sent_back(site: Site, task: Task) -> tuple[tuple[str, ...], str]:
-    """What the next attempt needs to go on with a task that was: the run files of the last attempt
-    and of its research, and the commit that keeps its work. Nothing where that attempt was another
-    one, or where the task has been done since, and is open again: it begins anew.
-    """
-    repo, last = site.repo, task.of(Kind.ATTEMPT)[-1:]
-    kept = _KEPT.search(last[0].text) if last else None
-    message = _message(repo, f"refs/kern/{kept[1]}") if kept else ""
-    found = re.search(r"^Kern-Failure: (.*)$", message, re.M)
-    if not (kept and found):
-        return (), ""
-    made = history.commit(repo, f"refs/kern/{kept[1]}")
-    failure, head = json.loads(found[1]), made.parents[0]
-    since = history.since(repo, head, repo.head().commit) or ()
-    if any(facts.ticks(repo, one, task.key) for one in since):
-        return (), ""
-    trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
-    outcome = f"{Saved.FAILED}: {failure['told']}"
-    why = {"outcome": outcome, "cause": str(Cause.COLLISION), "red": failure["red"]}
-    answered = {"result": failure["said"]}
-    one = record.new(Stage.IMPLEMENT, answered, task.key, last[0].number, **trees, **why)
-    return (one.written, *_researched(site.scope, task.key)), made.sha
+    told = (
+        f"{reason}. The task was finished on an older commit, and its change is merged into the "
+        f"tree; {more}"
+    )
+    one = record.new(
+        Stage.IMPLEMENT,
+        {"result": history.commit(repo, work.commit).subject},
+        key,
+        number,
+        base=head,
+        start=repo.tree(head),
+        tree=tree,
+        outcome=f"{Saved.FAILED}: {told}",
+        cause=str(Cause.COLLISION),
+        red=asdict(red) if red else None,
+    )
+    kept = repo.commit_id(f"refs/{ref}")
+    return Landing(End.SENT_BACK, reason, kept, failed=(one.written, *_researched(site.scope, key)))
 
 
 def _researched(scope: Scope, key: Key) -> Iterator[str]:
@@ -284,12 +301,3 @@ def _researched(scope: Scope, key: Key) -> Iterator[str]:
             if found.key == key:
                 yield found.noting(time=record.now()).written
                 return
-
-
-def lay(made: Repo, before: Sequence[str]) -> None:
-    """Into the run files of a worktree, whose kern then finds them."""
-    for text in before:
-        scope, kern = workspace.scope(made.root, made.head().name), json.loads(text)["kern"]
-        stage = Stage(kern["stage"])
-        attempt = kern["attempt"] if stage is Stage.IMPLEMENT else 0
-        workspace.replace(scope.stage_file(stage, attempt), text.encode())

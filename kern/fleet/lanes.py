@@ -1,12 +1,12 @@
 """What many at once look like: the workers' records folded into one value. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern.events import Outage
 from kern.journal import totals, words
-from kern.model import Cost, Stage
+from kern.model import Cost, Outcome, Stage
 
 Record = Mapping[str, Any]
 GATES, BEGINS, FAILED = "gates", "begins", "stage failed"
@@ -92,3 +92,31 @@ def outage(record: Record) -> Outage:
     since, until, seconds = (float(record.get(name) or 0) for name in totals.SPAN)
     away = record.get("did") != "over"
     return Outage(str(record.get("text")), since, until, seconds, int(away))
+
+
+@dataclass
+class Board:
+    """The picture of a run, as it changes. `at`: epoch seconds."""
+
+    now: Picture = field(default_factory=Picture)
+
+    def begin(self, worker: int, task: str, at: float) -> None:
+        self.now = self.now.having(Lane(worker, task, BEGINS, at))
+
+    def idle(self, worker: int) -> None:
+        self.now = self.now.having(Lane(worker))
+
+    def read(self, record: Record, at: float) -> None:
+        self.now = after(self.now, record, at)
+
+    def land(self, task: str, at: float) -> None:
+        self.now = replace(self.now, landing=task, since=at)
+
+    def settle(self, outcome: Outcome) -> None:
+        needs = outcome in (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
+        done = self.now.done + (outcome is Outcome.DONE)
+        self.now = replace(self.now, done=done, needs=self.now.needs + needs)
+
+    def shown(self, queue: Iterable[str], lying: Iterable[str], *, stops: bool) -> Picture:
+        held, why = "stops after these stages" if stops else "", next(iter(lying), "")
+        return replace(self.now, queue=tuple(queue), lying=why, held=held)

@@ -5,109 +5,160 @@ Each task is an ordinary kern in a worktree of its own. Refs and worktrees tell 
 killed run needs no memory: the next one lands what is finished and hands out the rest.
 """
 
+import contextlib
 import time
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
-from kern import plain
+from kern import errors, many, plain
 from kern.config import Spent
-from kern.errors import Asked, BudgetReached, Exit, Interrupted, KernError
-from kern.events import TaskSettled
-from kern.fleet import documents, earlier, ends, handout, jobs, land, worktree
-from kern.fleet.child import Workshop
-from kern.fleet.crew import Crew
-from kern.fleet.handout import Hold
-from kern.fleet.proving import Proving
-from kern.fleet.work import Carry, Job, Landed, Left, Outcome, SentBack, Waiting, Work
-from kern.git import operations
-from kern.model import LEARNINGS, SPEC, Key
-from kern.model import Outcome as End
-from kern.pipeline import loop as single
-from kern.pipeline import summary
+from kern.errors import Exit, KernError
+from kern.events import LimitReset, Sent
+from kern.fleet import documents, land, work, worker, worktree
+from kern.fleet.land import Lander
+from kern.fleet.lanes import Board, Picture
+from kern.fleet.work import Carry, End, Job, Landing, Work
+from kern.fleet.worktree import Yard
+from kern.git import history, operations
+from kern.journal import history as journal
+from kern.journal import store
+from kern.model import SPEC, Key, Marker, Outcome
+from kern.pipeline import isolation, loop, preflight, summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
-from kern.pipeline.table import Settled
+from kern.pipeline.table import Do, Settled
+from kern.pipeline.waits import RESET_MARGIN_S
+from kern.spec import edit, order
 from kern.spec.parse import is_experiment
 from kern.stages.call import RAISE
+from kern.system import process
 
+TRIES = 3  # of one task whose kern was ended by something else
 _TURN_S = 0.2  # between two looks, where nothing ends
 _AGAIN_S = 2.0  # between two tries at what a person's edits keep from landing
+_TOLD_AGAIN_S = 60.0  # a limit that is put off by more
+_GRACE_S = 5.0  # an agent is ended by its own kern
+
+# How many workers for the jobs that were asked for and the tasks that are there, and what each is
+# called with.
+Hire = Callable[[Yard, str, int], tuple[int, Carry]]
+Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
+Show = Callable[[Picture], None]  # again and again
 
 
-class Many:
+def here(yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
+    """Kerns on this machine."""
+    return many.workers(jobs, *process.machine(), tasks), lambda job: worker.carry_out(yard, job)
+
+
+def run(
+    begun: Session, options: Options, jobs: str, show: Show, tell: Tell, hire: Hire = here
+) -> int:
+    """The exit code."""
+    site, yard = begun.site, _yard(begun)
+    fleet = Fleet(begun, options, yard)
+    fleet.finish()  # what is in progress in the person's own tree
+    tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
+    fleet.count, fleet.carry = hire(yard, jobs, tasks)
+    fleet.show, fleet.tell = show, tell
+    first = summary.begun(begun, options)
+    where = many.told(str(fleet.count), options.scheduler or yard.many.scheduler)
+    asked = (*yard.many.asks, *first.commands)
+    yours = preflight.yours(site.repo, "workers")
+    site.sink(replace(first, commands=asked, lands=f"{first.lands}; {where}", yours=yours))
+    fleet.board.now = Picture(tasks=tasks, max_cost=first.max_cost, expected=first.expected)
+    return fleet.run()
+
+
+def settle(begun: Session, options: Options) -> None:
+    """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
+    saved as a ref.
+    """
+    fleet = Fleet(begun, options, _yard(begun))
+    with contextlib.closing(fleet.lander):
+        fleet.take_up(resume=False)
+        fleet.land()
+    worktree.tidy(fleet.site, fleet.yard, keep=False)
+
+
+def _yard(begun: Session) -> Yard:
+    """Raises UsageError where a worktree cannot get what it is to have."""
+    site, wanted = begun.site, begun.site.caller.settings.fleet
+    if isolation.rooms(begun.sandbox, site.repo, site.caller.settings):
+        return worktree.yard(site.repo, site.scope, replace(wanted, copy=(), setup=""))
+    worker.check(site.repo, wanted)
+    return worktree.yard(site.repo, site.scope, wanted, site.repo)
+
+
+class Fleet(loop.Loop):
     """One run of many at once."""
 
-    def __init__(
-        self, begun: Session, options: Options, shop: Workshop, carry: Carry, count: int
-    ) -> None:
-        """`carry`: what each of so many workers is called with."""
-        self.site, self.options, self.steered = begun.site, options, begun.steered
-        self.sink, self.caller, self.repo = begun.site.sink, begun.site.caller, begun.site.repo
-        self.shop, self.carry, self.count = shop, carry, count
-        self.crew = Crew(begun.site, wait=options.wait)
-        self.check = Proving(begun.site, shop.yard, options)
-        self.pool = ThreadPoolExecutor(count, "kern-worker")  # each waits for a child process
-        self.busy: dict[Future[Outcome], Job] = {}
-        self.again: list[Job] = []  # that are to be resumed
-        self.queue: list[Work] = []
-        self.taken: set[Key] = set()  # handed out, and not settled yet
-        self.trees: dict[str, int] = {}  # worktrees in use, by the work branch
-        self.retired: set[int] = set()  # workers that cannot work
-        self.failed: dict[int, int] = {}  # how often a worker could not begin
-        self.tries: dict[Key, int] = {}
-        self.handed = 0
-        self.lying: dict[str, Waiting] = {}  # by the work branch
-        self.tried = 0.0  # when landing was, for what a person's edits keep from it
-        self.settled: list[Settled] = []
-        self.passed_over: set[Key] = set()
-        self.given_up: list[Outcome] = []  # tasks that only the next run resumes
-        self.wanted: Key | None = None
-        self.held, self.merging = Hold.NO, ""
+    def __init__(self, begun: Session, options: Options, yard: Yard) -> None:
+        super().__init__(begun, options)
+        self.caller, self.repo, self.yard = begun.site.caller, begun.site.repo, yard
+        self.count, self.carry = here(yard, "1", 1)
+        self.show: Show = lambda picture: None
+        self.tell: Tell = lambda record: None
+        self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
+        self.ends: dict[str, journal.Record] = {}  # by a work branch: it begins, it ended so
+        self.board, self.spent = Board(), journal.Spent()  # of the workers
+        self.lander = Lander(begun.site, yard, options)
+        self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
+        self.busy: dict[Future[Work], Job] = {}
+        self.again, self.left = (
+            list[Job](),
+            list[Job](),
+        )  # to be resumed, the others by the next run
+        self.back: dict[Key, Landing] = {}  # what collided, with the next attempt's start
+        self.queue: list[Work] = []  # finished
+        self.lying: dict[str, str] = {}  # by the work branch: why it cannot land
+        # When a worker's usage limit ends, epoch seconds; when landing was tried; tasks handed out.
+        self.limit, self.tried, self.handed = 0.0, 0.0, 0
+        self.stopping, self.busy_with = False, set[Key]()  # tasks handed out, and not settled yet
+        self.tries = Counter[Key]()
         self.fault: KernError | None = None  # ends the run, when all have come home
-        self.began = time.monotonic()
 
-    def run(self) -> int:
-        """The exit code. Raises what ended the run early."""
-        error: BaseException | None = None
-        stopped = ""
-        self.options.tick = self.caller.tick = self.site.gates.tick = self._tick
+    def _iterations(self) -> None:
+        self.due = Do.SELECT
+        self.caller.tick = self.site.gates.tick = self.options.tick = self._tick
         self.caller.heed = lambda: None  # a person is heeded between two turns
-        try:
-            self._take_up(resume=True)
-            while self._turn():
-                wait(self.busy, _TURN_S, FIRST_COMPLETED)
-                if not self.busy:
-                    self.options.sleep(_TURN_S)
-            self._leave()
-        except Asked:
-            stopped = "the next task"
-        except BaseException as exc:
-            error = exc
-            raise
-        finally:
-            code = self._end(error, stopped)
-        return code
+        self.take_up(resume=True)
+        while self._turn():
+            wait(self.busy, _TURN_S, FIRST_COMPLETED)
+            if not self.busy:
+                self.options.sleep(_TURN_S)
+        if self.fault:
+            raise self.fault
+        if self.queue:
+            raise KernError(
+                f"not landed: {self.queue[0].text}: {next(iter(self.lying.values()))}",
+                hint="commit or stash what is yours, then run kern again: it lands then",
+            )
+        self.steered.heed()
 
-    def settle(self) -> None:
-        """Nothing new begins: what is finished lands, half-done work is saved as a ref."""
-        try:
-            self._take_up(resume=False)
-            self._land()
-        finally:
-            self.check.close()
-            earlier.tidy(self.site, self.shop.yard, self.trees, keep=False)
-
-    def _take_up(self, *, resume: bool) -> None:
-        for found in earlier.take_up(self.site, self.shop.yard, resume=resume):
-            self.taken.add(found.key)
-            if isinstance(found, Left):
-                tree = found.tree or self._free_tree()
-                what = found.key, found.number, found.base, found.branch
-                made = jobs.made(self.site, self.options, *what, tree, tree)
-                self.again.append(replace(made, again=True))
-                self.trees[found.branch] = tree
-            else:
+    def take_up(self, *, resume: bool) -> None:
+        """What an earlier run has left."""
+        ended = process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
+        for number in worktree.numbers(self.yard):
+            ended += process.sweep(("KERN_ROOT", str(self.yard.place(number))))
+        if ended:
+            self.site.warn(f"processes that an earlier run left behind, ended: {ended}")
+        for found in worktree.left(self.site, self.yard):
+            job = found.job
+            if found.commit:
                 self.queue.append(found)
+            elif resume and found.under_way and job.number:
+                one = replace(job, worker=job.worker or self._free(), again=True)
+                self.again.append(worker.job(self.site, self.options, one))
+            else:
+                if ref := worktree.keep(self.site, self.yard, found):
+                    what = "half done by an earlier run" if job.number else f"no longer in {SPEC}"
+                    self.site.warn(f"{what}: {found.text}: its work is saved as {ref}")
+                worktree.drop(self.repo, job.branch)
+                continue
+            self.busy_with.add(job.key)
 
     # ------------------------------------------------------------ one turn
 
@@ -115,248 +166,211 @@ class Many:
         """Whether anything is left to wait for. Raises KernError where HEAD names another branch,
         and waits for a person in the middle of a rebase or a merge.
         """
-        self._tick(0, 0, hand_out=False)
-        before, self.merging = self.merging, operations.begun(self.repo)
-        if self.merging and not before:
-            self.site.warn(f"{self.merging}: no task lands or begins until it has ended")
-        if self.merging:
-            return bool(self.busy or not (self.fault or self.held is Hold.STOP))
-        head = self.repo.head()
-        if head.branch != self.site.scope.branch:
-            raise single.switched(self.site.scope.branch, head.name)
-        for came in self._home():
-            self._settle(came)
-        if self._may_land():
-            self._land()
-        self._hand_out()
-        self._draw()
-        due = self.held is Hold.LIMIT and not self.fault
-        return bool(self.busy or due or self._may_land())
-
-    def _tick(self, seconds: float, silent: float, *, hand_out: bool = True) -> None:
-        """While the gates of what lands are at work: the workers go on."""
-        self.crew.follow()
         self._heed()
-        if hand_out:
-            self._hand_out()
-        self._draw()
+        merging = operations.begun(self.repo)
+        if not merging and (head := self.repo.head()).branch != self.branch:
+            raise loop.switched(self.branch, head.name)
+        for future in [one for one in self.busy if one.done()]:
+            del self.busy[future]
+            self._follow()  # what it wrote before it ended
+            self._come_home(future.result())
+        if self._may_land():
+            self.land()
+        self._hand_out()
+        waits = not self.stopping and ((self.options.clock() < self.limit) or merging)
+        return bool(self.busy or self._may_land() or (waits and (self.queue or self._next())))
+
+    def _tick(self, seconds: float, silent: float) -> None:
+        """While the gates of what lands are at work: the workers go on."""
+        self._heed()
+        self._hand_out()
 
     def _heed(self) -> None:
-        """What holds for all: a request, the budget, a limit."""
-        cost = (self.crew.picture.cost + self.caller.cost).usd or 0.0
-        spent = Spent(cost, 0.0, self.crew.picture.tokens + self.caller.tokens)
-        now = self.crew.limit, self.caller.settings.budget, spent, self.options.clock()
-        self.held, why = handout.hold(*now, asked=self.steered.look())
-        if self.held is Hold.BUDGET and not self.fault:
-            self.fault = BudgetReached(why, hint=RAISE.format(ends.call(self.options)))
-        if self.fault:
-            self.held = Hold.BUDGET
-        if self.held in (Hold.STOP, Hold.BUDGET):
-            self.shop.children.stop()
+        """What holds for all: a request, the budget."""
+        self._follow()
+        queue = (one.text for one in self.queue)
+        self.show(self.board.shown(queue, self.lying.values(), stops=self.stopping))
+        cost = (self.spent.cost + self.caller.cost).usd or 0.0
+        tokens = sum(self.spent.tokens.values()) + self.caller.tokens
+        asked = self.steered.look()
+        why = self.caller.settings.budget.reached(Spent(cost, 0.0, tokens))
+        if why and not (asked or self.fault):
+            self.fault = errors.BudgetReached(why, hint=RAISE.format(self.options.called))
+        self.stopping = asked or self.fault is not None
+        if self.stopping:
+            self.yard.stop()
+
+    def _follow(self) -> None:
+        """What the workers have told since."""
+        for record in self.journal.new():
+            self.board.read(record, time.time())
+            if record["kind"] in ("task", "work"):
+                self.ends[str(record.get("branch"))] = record
+            elif record["kind"] == "stage" and record.get("did") != "start":
+                self.spent.pay(record)
+            elif record["kind"] == "limit" and (until := record.get("until")):
+                before, self.limit = self.limit, max(self.limit, until + RESET_MARGIN_S)
+                if self.limit > before + _TOLD_AGAIN_S and self.options.wait:
+                    seconds = max(until - self.options.clock(), 0.0)
+                    self.sink(LimitReset(str(record["text"]), seconds, until))
+            self.tell(record)
 
     # ------------------------------------------------------------ handing out
 
     def _hand_out(self) -> None:
-        if self.held or self.fault or operations.begun(self.repo):
-            return
-        at_work = {job.worker for job in self.busy.values()} | self.retired
-        for worker in (one for one in range(1, self.count + 1) if one not in at_work):
-            if self.handed >= self.options.iterations:
+        while not (
+            self.stopping or (self.options.clock() < self.limit) or operations.begun(self.repo)
+        ):
+            if len(self.busy) >= self.count or not (job := self._next()):
                 return
-            if self.again:
-                self._start(replace(self.again.pop(0), worker=worker))
-                continue
-            text, parsed = self.site.papers.spec()
-            found = handout.choose(parsed, self.taken, self.passed_over, self.wanted)
-            if found is None:
-                return
-            tree = worker if worker not in self.trees.values() else self._free_tree()
-            self._start(jobs.fresh(self.site, self.options, worker, tree, *found, text, parsed))
+            self.again = [one for one in self.again if one is not job]
+            self.back.pop(job.key, None)
+            self.busy_with.add(job.key)
+            self.handed += 1
+            self.busy[self.pool.submit(self.carry, job)] = job
+            self.board.begin(job.worker, job.key.text, time.time())
+            if self.yard.afar:
+                self.sink(Sent(job.key.text, job.worker))
 
-    def _start(self, job: Job) -> None:
-        self.taken.add(job.key)
-        self.trees[job.branch] = job.place
-        self.handed += 1
-        self.busy[self.pool.submit(self.carry, job)] = job
-        self.crew.begins(job, elsewhere=self.shop.children.afar is not None)
+    def _next(self) -> Job | None:
+        if self.handed >= self.options.iterations:
+            return None
+        if self.again:
+            return self.again[0]
+        text, parsed = self.site.papers.spec()
+        found = work.choose(parsed, self.busy_with, self.passed_over, self.wanted)
+        if not found:
+            return None
+        back = self.back.get((task := found[1]).key, Landing(End.SENT_BACK))
+        # What is in progress in the person's tree is nothing that a worker would go on with.
+        spec = edit.mark_all(text, [(one, Marker.PENDING) for one in parsed.active])
+        spec = edit.mark(spec, task, Marker.ACTIVE) if back.failed else spec
+        branch, head = work.branch(self.branch, task.key), self.repo.head().commit
+        one = Job(task.key, found[0], head, branch, self._free(), kept=back.commit)
+        one = replace(one, papers=worker.papers(self.site, spec), failed=back.failed)
+        return worker.job(self.site, self.options, one)
 
-    def _free_tree(self) -> int:
-        return next(one for one in range(1, 10_000) if one not in self.trees.values())
+    def _free(self) -> int:
+        """A worker's number whose worktree nobody needs."""
+        used = {job.worker for job in (*self.busy.values(), *self.again, *self.left)}
+        return next(one for one in range(1, 10_000) if one not in used)
 
     # ------------------------------------------------------------ what came home
 
-    def _home(self) -> list[Outcome]:
-        done = [future for future in self.busy if future.done()]
-        found = [(self.busy.pop(future), future.result())[1] for future in done]
-        self.crew.follow()  # what it wrote before it ended
-        for came in found:
-            self.crew.idle(came.job.worker)
-        return found
-
-    def _settle(self, came: Outcome) -> None:
-        job = came.job
+    def _come_home(self, came: Work) -> None:
+        job, ended = came.job, self.ends.get(came.job.branch, {})
+        self.board.idle(job.worker)
+        if not came.under_way:
+            worktree.keep_runs(self.yard, job.worker, job.branch, self.site.scope)
         if came.commit:
-            papers = came.paper(SPEC) or "", came.paper(LEARNINGS)
-            ended = self.crew.ends.get(job.branch, {})
             # No word of another machine's, and none of a kern that was killed, is proof.
-            believed = not came.code and self.shop.children.afar is None
-            proved = str(ended.get("proved") or "") if believed else ""
-            what = (job.key, job.branch, job.base, came.commit, job.worker, *papers, proved)
-            self.queue.append(Work(*what))
-        elif came.under_way:
-            self._interrupted(came)
-        elif came.fault and came.unfit:
-            self._unfit(came)
-        elif self.held in (Hold.STOP, Hold.BUDGET) and job.branch not in self.crew.ends:
-            self._release(job)  # its kern had not begun the task when it was asked to end
+            proved = "" if came.code or self.yard.afar else ended.get("proved")
+            self.queue.append(replace(came, proved=str(proved or "")))
+        elif came.under_way or (came.fault and came.unfit):
+            self._failed(came)
         else:
-            self._nothing(came)
+            # Split, skipped, asked: what it noted is all that came of it.
+            self.site.papers.edit(lambda text, _: documents.split(text, job.key, came.spec))
+            self._release(job)
+            if ended or not self.stopping:  # else it had not begun when it was asked to end
+                ends = {str(one): one for one in Outcome if one is not Outcome.DONE}
+                end = ends.get(str(ended.get("did")), Outcome.SKIPPED)
+                why = str(ended.get("detail") or came.fault or "its kern told nothing of it")
+                self._settle(Settled(came.text, end, why, job.key))
 
-    def _interrupted(self, came: Outcome) -> None:
-        """The task is in progress in its worktree: resumed at once, or by the next run."""
-        job, text = came.job, plain.line(came.job.key.text, 160)
-        tries = self.tries[job.key] = self.tries.get(job.key, 0) + 1
-        if self.held in (Hold.STOP, Hold.BUDGET) or self.fault:
-            return
-        # In kern's own words, and the same once more: the others would meet it as well.
-        if came.code == Exit.LIMIT or (came.hint and tries > 1):
-            self.fault = ends.cause(came, self.crew.limit)
-        elif came.fault and tries < ends.TRIES:
-            self.site.warn(f"worker {job.worker}: {came.fault}; its task is resumed: {text}")
+    def _failed(self, came: Work) -> None:
+        """Its kern could not work, was killed, or left the task in progress: that goes on at once,
+        or with the next run.
+        """
+        job, tries = came.job, self.tries[came.job.key] + 1
+        self.tries[job.key] = tries
+        going = not (self.stopping or self.fault)
+        # In kern's own words, and before any has begun or once more: the others would meet it, too.
+        met = came.hint and (tries > 1 if came.under_way else not self.ends)
+        again = going and bool(came.fault) and tries < TRIES and not met
+        if going and (came.code == Exit.LIMIT or met):
+            again, self.fault = False, self._cause(came)
+        elif again:
+            goes = "is resumed" if came.under_way else "begins anew"
+            text = plain.line(came.text, 160)
+            self.site.warn(f"worker {job.worker}: {came.fault}; its task {goes}: {text}")
             self.handed -= 1
-            self.again.append(replace(job, tree=job.place, again=True))
+        elif going:
+            often = f" {plain.count(tries, 'time')} in a row (out of memory?)" * (tries > 1)
+            log = f"tail {self.yard.log(job.worker)}"
+            why = f"{came.fault}{often}: {self.options.called} resumes it; {log}"
+            self._settle(Settled(came.text, Outcome.SKIPPED, why, job.key))
+        if came.under_way:
+            (self.again if again else self.left).append(replace(job, again=True))
         else:
-            self.site.warn(f"left for the next run: {text}: {came.fault or 'it was asked to stop'}")
-            self.given_up += [came] if came.fault else []
+            self._release(job)
 
-    def _unfit(self, came: Outcome) -> None:
-        """The worker cannot work: it may try once more, and the others go on."""
-        job, begun = came.job, came.job.branch in self.crew.ends
-        failed = self.failed[job.worker] = self.failed.get(job.worker, 0) + 1
-        how = f"had to leave its task, which begins anew ({plain.line(job.key.text, 160)})"
-        self.site.warn(f"worker {job.worker} {how if begun else 'could not begin'}: {came.fault}")
-        lasting = came.code == Exit.USAGE
-        if failed > 1 or lasting:
-            self.retired.add(job.worker)
-        self.handed -= 1
-        self._release(job)
-        # Before any has begun, what keeps one from it keeps all: they are much alike.
-        if len(self.retired) == self.count or (lasting and not self.crew.ends):
-            self.fault = ends.cause(came, self.crew.limit)
+    def _settle(self, one: Settled) -> None:
+        super()._settle(one)
+        self.board.settle(one.outcome)
+        most = self.caller.settings.max_failures
+        self.fault = self.fault or loop.fruitless(self.settled, most)
 
-    def _nothing(self, came: Outcome) -> None:
-        """Split, skipped, asked: what it noted is all that came of it."""
-        job, ended = came.job, self.crew.ends.get(came.job.branch, {})
-        before, after = dict(job.papers).get(SPEC, ""), came.paper(SPEC) or ""
-        self.site.papers.edit(lambda text, _: documents.carried(text, job.key, before, after))
-        self._release(job)
-        end = next((one for one in End if one == ended.get("did")), End.SKIPPED)
-        why = str(ended.get("detail") or came.fault or "its kern told nothing of it")
-        if end is End.DONE:  # where it was carried out, and that is as far as it came
-            end, why = End.SKIPPED, came.fault or "its commit is gone"
-        self._note(Settled(job.key.text, end, why, job.key))
-
-    def _note(self, one: Settled) -> None:
-        self.settled.append(one)
-        if one.outcome not in (End.DONE, End.ASKED):
-            self.passed_over.add(one.key)
-        self.crew.count(one.outcome)
-        self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
-        if why := single.fruitless(self.settled, self.caller.settings.max_failures):
-            self.fault = self.fault or why
-
-    def _release(self, job: Job | Work) -> None:
-        """The task may be handed out again, and its worktree used for another."""
-        tree = self.trees.pop(job.branch, 0)
-        worktree.keep_runs(self.shop.yard, tree, job.branch, self.site.scope)
+    def _release(self, job: Job) -> None:
+        """The task may be handed out again."""
         worktree.drop(self.repo, job.branch)
-        self.taken.discard(job.key)
-        self.crew.ends.pop(job.branch, None)
+        self.busy_with.discard(job.key)
+        self.ends.pop(job.branch, None)
+
+    def _cause(self, came: Work) -> KernError:
+        """Of a run that ends, by one worker's fault."""
+        fault, hint = came.fault or "a worker has reached a usage limit", came.hint
+        if came.code == Exit.LIMIT:
+            return errors.LimitReached(fault, resets_at=self.limit or None, hint=hint)
+        return (errors.UsageError if came.code == Exit.USAGE else KernError)(fault, hint=hint)
 
     # ------------------------------------------------------------ landing
 
     def _may_land(self) -> bool:
         """Whether it is worth a try."""
-        fresh = any(work.branch not in self.lying for work in self.queue)
+        fresh = any(one.job.branch not in self.lying for one in self.queue)
         late = time.monotonic() - self.tried > _AGAIN_S
         return fresh or (bool(self.queue) and late and bool(self.busy))
 
-    def _land(self) -> None:
+    def land(self) -> None:
         self.tried = time.monotonic()
         for one in list(self.queue):
-            with self.crew.landing(one.text):
-                end = land.land(self.site, one, self.check)
-            if isinstance(end, Waiting):
-                if one.branch not in self.lying:
-                    text = plain.line(one.text)
-                    self.site.warn(f"finished, and waits to land: {text}: {end.why}")
-                self.lying[one.branch] = end
+            branch = one.job.branch
+            self.board.land(one.text, time.time())
+            landed = self.lander.land(one)
+            self.board.land("", 0.0)
+            if landed.end is End.WAITING:
+                if branch not in self.lying:
+                    self.site.warn(f"finished, and waits to land: {one.text}: {landed.why}")
+                self.lying[branch] = landed.why
                 continue
             self.queue.remove(one)
-            self.lying.pop(one.branch, None)
-            self._release(one)
-            if isinstance(end, SentBack):
+            self.lying.pop(branch, None)
+            self._release(one.job)
+            if landed.end is End.SENT_BACK:
+                self.back[one.job.key] = landed
                 self.handed -= 1  # the same task, once more
-            elif isinstance(end, Landed):
+            elif landed.end is End.LANDED:
                 # An experiment that did not work changes the two documents alone.
                 failed = is_experiment(one.text) and not land.changes(self.repo, one)
-                came, proof = (End.CONCLUDED, "") if failed else (End.DONE, end.proved)
-                subject = self.repo.text("log", "-1", "--format=%s", end.commit)
-                told = one.text, came, f"{end.commit[:7]} {subject}", one.key
-                self._note(Settled(*told, proof, end.commit))
-
-    # ------------------------------------------------------------ the end
-
-    def _leave(self) -> None:
-        """All has come home. What could not land says so."""
-        if self.fault:
-            raise self.fault
-        if self.queue:
-            raise ends.unlanded(len(self.queue), next(iter(self.lying.values())).why)
-        if self.held is Hold.STOP:
-            raise Asked("a person asked for it")
+                end, proof = (Outcome.CONCLUDED, "") if failed else (Outcome.DONE, landed.proved)
+                made = history.commit(self.repo, landed.commit)
+                told = f"{made.sha[:7]} {made.subject}"
+                self._settle(Settled(one.text, end, told, one.job.key, proof, made.sha))
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """No child, no worktree and no branch is left but those of tasks that are to be resumed."""
-        self.shop.children.end()
+        self.yard.end()
         self.pool.shutdown(wait=True, cancel_futures=True)
-        self.busy.clear()
-        self.crew.follow()
-        self.check.close()
-        left = earlier.tidy(self.site, self.shop.yard, self.trees, keep=bool(self.retired))
-        if left and error:
-            told = ends.resumed(self.options, left)
-            if isinstance(error, Interrupted):
+        self._follow()
+        self.lander.close()
+        self.caller.cost += self.spent.cost
+        self.caller.tokens += sum(self.spent.tokens.values())
+        if count := worktree.tidy(self.site, self.yard, keep=self.fault is not None):
+            stopped = stopped and f"{plain.count(count, 'task')} in progress"
+            told = f"{plain.count(count, 'task')} in progress: {self.options.called} goes on"
+            if isinstance(error, errors.Interrupted):
                 error.note = told
-            else:
+            elif error:
                 self.site.warn(told)
-        try:
-            parsed = self.site.papers.spec()[1]
-        except KernError:
-            parsed = None
-        ended = summary.of(
-            *(self.settled, parsed, error),
-            seconds=time.monotonic() - self.began,
-            cost=self.crew.picture.cost + self.caller.cost,
-            tokens=self.crew.picture.tokens + self.caller.tokens,
-            stopped=stopped and (f"{plain.count(left, 'task')} in progress" if left else stopped),
-            until=bool(stopped) and self.steered.late,
-        )
-        log = self.shop.yard.log
-        needs = tuple(
-            ends.need(came, parsed, self.options, self.count, log(came.job.worker))
-            for came in self.given_up
-        )
-        ended = replace(
-            ended,
-            called=ends.call(self.options),
-            needs=(*ended.needs, *needs),
-            exit_code=ended.exit_code or (1 if needs else 0),
-        )
-        summary.name_unsigned(self.site, self.settled)
-        self.sink(ended)
-        return ended.exit_code
-
-    def _draw(self) -> None:
-        lying = next((one.why for one in self.lying.values()), "")
-        self.crew.draw((one.text for one in self.queue), str(self.held), lying)
+        return super()._end(error, stopped)

@@ -1,133 +1,84 @@
-"""A task on its way: what goes to a worker and what comes back, what was finished, what became of
-it, and how its branch is called. Values. Pure.
+"""One task for one worker, and what came of it. Values, which can travel to another machine. Pure.
 
 A work branch names its task and the branch that it is to land on, so that nothing else needs to be
-written down: after a kill, who made it is told by comparing names. What travels can be pickled, and
-holds nothing of the caller's environment.
+written down: after a kill, who made it is told by comparing names.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kern import plain
-from kern.model import Key
+from kern.model import LEARNINGS, SPEC, Key
+from kern.spec import order
+from kern.spec.parse import Spec, Task
 
 BRANCHES = "kern/work/"  # begins the name of each work branch
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One task for one ordinary kern."""
-
     key: Key
     number: int  # of the task in the SPEC.md that goes along, as `kern --task` takes it
     base: str  # the commit to begin on
-    branch: str  # the work branch, see `work.branch`
-    worker: int  # 1 and up; KERN_WORKER of agents and gates
-    run: str  # the id of the run that hands it out
-    papers: tuple[tuple[str, str], ...]  # path and text: SPEC.md and what else HEAD has otherwise
+    branch: str  # the work branch, see `branch`
+    worker: int  # 1 and up, and its worktree's number; KERN_WORKER of agents and gates
+    run: str = ""  # the id of the run that hands it out
+    papers: tuple[tuple[str, str], ...] = ()  # path and text: SPEC.md and what HEAD has otherwise
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
     variables: tuple[tuple[str, str], ...] = ()  # KERN_… that stand for options
-    tree: int = 0  # the worktree's number; 0: the worker's
     again: bool = False  # the task is in progress there: it is resumed
     kept: str = ""  # the commit with the work that is to be mended; empty: there is none
-    before: tuple[str, ...] = ()  # run files of what this attempt is to mend
-
-    @property
-    def place(self) -> int:
-        return self.tree or self.worker
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of it. Without a `commit` the task is not done."""
-
-    job: Job
-    code: int  # the child's exit code; negative: the signal that ended it
-    commit: str = ""  # the newest of the work branch, which finishes the task
-    under_way: bool = False  # the task is in progress there: handed out `again`, it is resumed
-    papers: tuple[tuple[str, str], ...] = ()  # SPEC.md and LEARNINGS.md as the child left them
-    fault: str = ""  # why the child could not work or ended badly, in its own words
-    hint: str = ""
-    unfit: bool = False  # the fault is the worktree's or the worker's, none of the task's
-
-    def paper(self, name: str) -> str | None:
-        return dict(self.papers).get(name)
-
-
-Carry = Callable[[Job], Outcome]  # raises nothing of a child's
+    failed: tuple[str, ...] = ()  # the stage files that tell of that, which this attempt mends
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A task that a worker has finished, waiting to land."""
+    """Without a `commit` the task is not done."""
 
-    key: Key
-    branch: str  # the work branch, see `branch`
-    base: str  # the commit that it was begun on
-    commit: str  # its newest commit; between the two lies nothing but the task
-    worker: int  # 1 and up
-    spec: str = ""  # SPEC.md as the worker left it; git may ignore that file
-    learnings: str | None = None  # LEARNINGS.md, likewise
-    proved: str = ""  # what its kern, which this run has seen end, says to stand behind it
+    job: Job
+    code: int = 0  # the kern's exit code; negative: the signal that ended it
+    commit: str = ""  # the newest of the work branch, on top of the job's base
+    under_way: bool = False  # the task is in progress there: handed out `again`, it is resumed
+    papers: tuple[tuple[str, str], ...] = ()  # SPEC.md and LEARNINGS.md as that kern left them
+    fault: str = ""  # why it could not work or ended badly, in its own words
+    hint: str = ""
+    unfit: bool = False  # the fault is the worktree's or the worker's, none of the task's
+    proved: str = ""  # what stands behind it, where this run may believe that
 
     @property
     def text(self) -> str:
-        return self.key.text
+        return self.job.key.text
+
+    @property
+    def spec(self) -> str:
+        return dict(self.papers).get(SPEC, "")
+
+    @property
+    def learnings(self) -> str:
+        return dict(self.papers).get(LEARNINGS, "")
+
+
+Carry = Callable[[Job], Work]  # raises nothing that a worker can be to blame for
+
+
+class End(StrEnum):
+    LANDED = "landed"
+    SENT_BACK = "sent back"  # it collides, or a gate is red with what has landed since
+    WAITING = "waiting"  # a person's edits lie in its way, or a merge is under way
+    DROPPED = "dropped"  # it has landed before, or a person has ticked or removed the task
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
-    work: Work
-    commit: str  # on the branch
+class Landing:
+    """What became of finished work."""
+
+    end: End
+    why: str = ""
+    commit: str = ""  # on the branch; else where the work is kept
     proved: str = ""  # what stands behind it there, in words
-
-
-@dataclass(frozen=True, slots=True)
-class SentBack:
-    """What it changed was changed meanwhile, or a gate is red on the merged tree."""
-
-    work: Work
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Nothing was landed: a person's uncommitted edits lie in its way, or a merge is under way. It
-    stays in the queue.
-    """
-
-    work: Work
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """It does not land, and is not done anew: it has landed before, or a person has ticked,
-    reworded or removed the task meanwhile.
-    """
-
-    work: Work
-    why: str
-    ref: str = ""  # what it changed is kept there, unless it has landed
-
-
-Landing = Landed | SentBack | Waiting | Dropped
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A work branch of this branch's, which an earlier run has left."""
-
-    branch: str
-    tip: str
-    key: Key
-    base: str = ""  # where it was begun
-    tree: int = 0  # its worktree's number; 0: none is there
-    under_way: bool = False
-    number: int = 0  # of the task in the worktree's SPEC.md
-    known: bool = True  # whether SPEC.md still has the task
+    failed: tuple[str, ...] = ()  # of work that goes back: see `Job`
 
 
 def branch(onto: str, key: Key) -> str:
@@ -135,3 +86,23 @@ def branch(onto: str, key: Key) -> str:
     named = f"{onto}\0{key.parent}\0{key.text}\0{key.nth}"
     digest = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()
     return f"{BRANCHES}{plain.slug(key.text)}-{digest[:6]}"
+
+
+def choose(
+    spec: Spec,
+    busy: Collection[Key],
+    passed_over: Collection[Key] = (),
+    wanted: Key | None = None,
+) -> tuple[int, Task] | None:
+    """The next task with its number, as `kern status` shows it, in the order of SPEC.md: what was
+    skipped last, the subtasks of one task after one another. `busy`: those that are under way or
+    wait to land; `wanted`: no other task.
+    """
+
+    def top(index: int) -> int:
+        return next((above for above in [*spec.above(spec.tasks[index])][-1:]), index)
+
+    taken = {top(index) for index, task in enumerate(spec.tasks) if task.key in busy}
+    free = (one for index, one in order.ready(spec) if top(index) not in taken)
+    task = order.foremost((one for one in free if wanted in (None, one.key)), passed_over)
+    return (spec.tasks.index(task) + 1, task) if task else None

@@ -244,7 +244,7 @@ class Loop:
         if error is None:
             with contextlib.suppress(KernError):  # the next run's end tries again
                 recover.drop_old(self.site)
-        self.sink(ended)
+        self.sink(replace(ended, called=self.options.called))
         return ended.exit_code
 
 

@@ -40,3 +40,9 @@ class Options:
     instead: Callable[[Any], int | None] = lambda begun: None
     scheduler: str = ""  # of the cluster that works for it; empty: what kern.toml says
     sign: bool = True  # where the person does
+
+    @property
+    def called(self) -> str:
+        """How a person begins the like of this run, but for how many tasks."""
+        words = ["kern", *(["-j", self.jobs] if self.jobs else [])]
+        return " ".join([*words, *(["--scheduler", self.scheduler] if self.scheduler else [])])

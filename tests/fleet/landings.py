@@ -1,19 +1,20 @@
 """Finished tasks without an agent: a worktree, commands, a commit; and what lands them."""
 
 import subprocess
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kern.config import Gate
-from kern.fleet import land
-from kern.fleet.work import Landing, Work, branch
+from kern.events import GateEnded
+from kern.fleet import worktree
+from kern.fleet.land import Lander
+from kern.fleet.work import Job, Landing, Work, branch
 from kern.git import repository
+from kern.many import Many
 from kern.memory import changes
 from kern.memory.changes import Taught
-from kern.model import Key, Result
 from kern.pipeline import site
+from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
 from kern.spec.parse import parse
@@ -30,15 +31,16 @@ def sh(folder: Path, *commands: str) -> str:
 
 
 @dataclass
-class Yard:
-    """One project, its workers' worktrees, and the landing."""
+class Project:
+    """With its workers' worktrees, and the landing."""
 
     root: Path
     events: list[Any] = field(default_factory=list)
-    checked: list[str] = field(default_factory=list)  # the trees that gates saw
 
-    def __post_init__(self) -> None:
-        self.found = repository.open_at(self.root)
+    @property
+    def gates(self) -> list[bool]:
+        """Those that were run on what lands: whether they were red."""
+        return [one.result.red for one in self.events if isinstance(one, GateEnded)]
 
     def site(self) -> Site:
         """As a run that begins anew would have it."""
@@ -47,6 +49,11 @@ class Yard:
         caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
         rooms = Rooms(found, held=False, mounted=False, lands=False)
         return site.prepared(found, caller, found, rooms)
+
+    def lander(self, **chosen: Any) -> Lander:
+        here = self.site()
+        yard = worktree.yard(here.repo, here.scope, Many(), here.repo)
+        return Lander(here, yard, Options(leave=Leave(trusted=True), **chosen))
 
     def work(self, text: str, *commands: str, base: str = "HEAD", learned: str = "") -> Work:
         """A task that a worker has finished, begun on `base` with the person's SPEC.md."""
@@ -68,35 +75,20 @@ class Yard:
         commit = sh(place, "git rev-parse HEAD")
         name = branch("main", task.key)
         sh(self.root, f"git branch -f {name} {commit}")
-        return Work(
-            *(task.key, name, sha, commit, 1),
-            spec=(place / "SPEC.md").read_text(),
-            learnings=learnings.read_text() if learnings.exists() else None,
-            proved="verified by gate check",
-        )
+        files = (place / "SPEC.md", learnings)
+        papers = tuple((file.name, file.read_text()) for file in files if file.exists())
+        proved = "verified by gate check"
+        return Work(Job(task.key, 1, sha, name, 1), 0, commit, papers=papers, proved=proved)
 
-    def land(
-        self, *works: Work, red: Callable[[Path], bool] = lambda tree: False, at: Site | None = None
-    ) -> list[Landing]:
-        """`red`: whether a gate is, of the files of the merged tree."""
-
-        def check(tree: str, head: str, gates: Sequence[Gate]) -> tuple[Result | None, str]:
-            self.checked.append(tree)
-            place = self.root.parent / f"check-{len(self.checked)}"
-            place.mkdir()
-            sh(self.root, f"git archive {tree} | tar -xC '{place}'")
-            if red(place):
-                return Result("gate check", 1, "it does not add up\n"), ""
-            return None, "verified by gate check, merged"
-
-        return [land.land(at or self.site(), one, check) for one in works]
+    def land(self, *works: Work, **chosen: Any) -> list[Landing]:
+        lander = self.lander(**chosen)
+        try:
+            return [lander.land(one) for one in works]
+        finally:
+            lander.close()
 
     def spec(self, *titles: str, gates: str = "check = 'true'") -> None:
         text = "".join(f"- [ ] {title}\n" for title in titles)
         (self.root / "SPEC.md").write_text(text)
         (self.root / "kern.toml").write_text(f"[gates]\n{gates}\n")
         sh(self.root, "git add -A", "git commit -qm tasks")
-
-
-def key(text: str) -> Key:
-    return Key("", text)

@@ -3,25 +3,25 @@ each task comes back once.
 """
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kern.errors import UsageError
 from kern.fleet import work
-from kern.fleet.remote import Carrier
 from kern.fleet.work import Job
 from kern.git.repository import open_at
+from kern.journal import store as journal
 from kern.model import Key
-from tests.conftest import PATIENCE_S, Fake, Git, Kern
+from tests.conftest import PATIENCE_S, Fake, Git
 from tests.kit.cluster import LocalCluster
 
 cluster = pytest.importorskip("kern.fleet.cluster")
@@ -35,14 +35,6 @@ def dask(tmp_path: Path) -> Iterator[LocalCluster]:
     own = {"KERN_DIR": str(tmp_path / "workers"), "PYTHONPATH": str(SOURCE)}
     with LocalCluster(tmp_path / "dask", own, workers=2) as made:
         yield made
-
-
-def share(git: Git, folder: Path) -> None:
-    """A remote that caller and workers reach, named in the person's settings."""
-    git("init", "--quiet", "--bare", "central.git", cwd=folder)
-    own = Path(os.environ["HOME"], ".config/kern/config.toml")
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text(f"[fleet]\nremote = '{folder}/central.git'\n")
 
 
 def jobs(repo: Path, git: Git, count: int) -> list[Job]:
@@ -62,9 +54,9 @@ def test_workers_and_the_scheduler_are_lost_and_each_task_comes_back_once(
 ) -> None:
     fake.script(research=[{"sleep": 0.5, "result": "- Files: a.txt:1-1\n\nREADY"}])
     asked = jobs(repo, git, 5)
-    found = cluster.Cluster(str(dask.file))
     git("init", "--quiet", "--bare", "central.git", cwd=repo.parent)
-    carry = Carrier(open_at(repo), found.executor, str(repo.parent / "central.git"), pause=0.2)
+    found = cluster.Cluster(str(dask.file), remote=str(repo.parent / "central.git"), pause=0.2)
+    found.repo, carry = open_at(repo), found.carry
     try:
         with ThreadPoolExecutor(5) as pool:
             futures = [pool.submit(carry, job) for job in asked]
@@ -121,43 +113,108 @@ def test_what_speaks_something_else_is_no_scheduler() -> None:
         thread.join()
 
 
-TLS = "DASK_DISTRIBUTED__COMM__TLS"
+# ---------------------------------------------------------------- without dask
 
 
-def certified(folder: Path) -> dict[str, str]:
-    """A certificate that signs itself, as dask is configured with it."""
-    folder.mkdir()
-    made = ("-keyout", "key.pem", "-out", "cert.pem")
-    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kern", *made]
-    subprocess.run(argv, cwd=folder, check=True, capture_output=True)
-    key, cert = f"{folder}/key.pem", f"{folder}/cert.pem"
-    who = ("SCHEDULER", "WORKER", "CLIENT")
-    both = {f"{TLS}__{one}__{what}": path for one in who for what, path in _pair(cert, key)}
-    return {**both, f"{TLS}__CA_FILE": cert, "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
+class Watched(cluster.Cluster):  # type: ignore[misc]
+    """Notes what is sent, and lets a test spoil what comes back."""
+
+    def __init__(
+        self, repo: Path, spoil: Callable[[int, str], str] = lambda at, text: text
+    ) -> None:
+        super().__init__("", remote=str(repo.parent / "central.git"), pause=0.01)
+        self.repo, self.spoil, self.sent, self.avoided = open_at(repo), spoil, [], []
+
+    def submit(self, text: str) -> Future[str]:
+        self.sent.append(text)
+        made = Future[str]()
+        made.set_result(self.spoil(len(self.sent), cluster.carry_out(text)))
+        return made
+
+    def _avoid(self, where: str, work: Any) -> bool:
+        self.avoided.append(work.fault)
+        return len(self.avoided) < 2
 
 
-def _pair(cert: str, key: str) -> tuple[tuple[str, str], ...]:
-    return ("CERT", cert), ("KEY", key)
+@pytest.fixture
+def central(repo: Path, git: Git, tmp_path: Path) -> Path:
+    git("init", "--quiet", "--bare", "central.git", cwd=tmp_path)
+    return tmp_path / "central.git"
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates")
-def test_a_cluster_with_tls_is_there_for_who_has_its_certificates(
-    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
+    repo: Path, git: Git, fake: Fake, central: Path
 ) -> None:
-    share(git, tmp_path)
-    mine, others = certified(tmp_path / "mine"), certified(tmp_path / "others")
-    own = {"KERN_DIR": str(tmp_path / "workers"), "PYTHONPATH": str(SOURCE), **mine}
-    with LocalCluster(tmp_path / "dask", own, workers=1) as dask:
-        where = json.loads(dask.file.read_text())["address"]
-        assert where.startswith("tls://")
+    """Where its answer gets lost on the way, too. Neither a path nor a variable travels."""
+    carry = Watched(repo, lambda at, text: text[:9] if at == 1 else text)
+    mine = (("KERN_SANDBOX", "off"), ("KERN_OF", str(repo)), ("SECRET_TOKEN", "hunter2"))
+    (asked,) = jobs(repo, git, 1)
+    kept = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "kept")
+    came = carry.carry(replace(asked, variables=mine, kept=kept))
+    assert (came.code, came.fault, came.under_way, len(carry.sent)) == (0, "", False, 2)
+    assert came.commit == git("rev-parse", f"refs/heads/{asked.branch}")
+    assert git("rev-list", "--count", f"{asked.base}..{came.commit}") == "1"
+    assert came.spec.startswith("- [x] task 1") and git("status", "--porcelain") == ""
+    assert fake.stages == ["research", "implement", "commit"]
+    told = journal.tail(journal.place(repo / ".git"))
+    assert {(one["worker"], one["fleet"]) for one in told} == {(1, "run1")}
+    assert json.loads(carry.sent[0])["job"]["variables"] == [["KERN_SANDBOX", "off"]]
+    assert carry.sent[0].count(str(repo.parent)) == 1, "the remote, which the person named"
+    assert git("rev-parse", f"{cluster.BASES}/{kept}", cwd=central) == kept
+    carry.close()
+    assert git("for-each-ref", cwd=central) == "", "nothing is left on the remote"
 
-        def tried(env: dict[str, str]) -> tuple[int, str]:
-            ran = kern("1", "0", "--scheduler", where, env=env, started=True)
-            return ran.code, ran.said
 
-        code, said = tried(others)
-        assert code == 2 and "one with TLS is named tls://HOST:PORT" in said
-        assert "does not match" in said
-        assert fake.stages == []
-        code, said = tried(mine)
-        assert code == 0 and "1 done" in said, said
+def test_a_worker_with_another_kern_says_so_and_looks_at_nothing(repo: Path) -> None:
+    told = json.loads(cluster.carry_out(json.dumps({"kern": "9.9.9", "job": "nonsense"})))
+    assert "9.9.9" in told["fault"] and told["unfit"] and "same kern" in told["hint"]
+    assert not (repo.parent / "kern").exists()
+
+
+def test_a_killed_task_is_resumed_and_on_a_new_base_begun_anew(
+    repo: Path, git: Git, fake: Fake, central: Path
+) -> None:
+    good = {"run": ["echo work > work.txt"], "result": "Wrote it.\n\nSUCCESS"}
+    fake.script(implement=[{"kill": "parent", "result": ""}, good])
+    carry, (asked,) = Watched(repo), jobs(repo, git, 1)
+    first = carry.carry(asked)
+    assert (first.commit, first.under_way) == ("", True)
+    assert carry.carry(asked).commit
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+    (repo / "own.txt").write_text("theirs\n")
+    git("commit", "--quiet", "--all", "--message=moved")
+    asked = replace(asked, base=git("rev-parse", "HEAD"))
+    assert git("rev-parse", f"{carry.carry(asked).commit}^") == asked.base
+    assert fake.stages[4:] == ["research", "implement", "commit"]
+
+
+def test_attempts_come_along_and_none_here_is_overwritten(
+    repo: Path, git: Git, fake: Fake, central: Path
+) -> None:
+    fails = {"run": ["echo x > x"], "result": "FAILED: no"}
+    fake.script(implement=[fails, {"result": "SKIPPED: no key"}])
+    came = Watched(repo).carry(jobs(repo, git, 1)[0])
+    assert came.commit == "" and "Attempt 1" in came.spec
+    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
+    assert "x" in git("ls-tree", "--name-only", ref).split()
+    assert ref not in git("for-each-ref", cwd=central), "it is here now"
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_a_worker_that_cannot_work_is_told_and_the_task_goes_to_another(
+    repo: Path, git: Git, fake: Fake, central: Path, *, others: bool
+) -> None:
+    unfit = json.dumps({"where": "h", "code": 2, "fault": "no agent", "unfit": True})
+    carry = Watched(repo, lambda at, text: unfit if at == 1 or not others else text)
+    came = carry.carry(jobs(repo, git, 1)[0])
+    assert carry.avoided == ["no agent"] * (2 - others) and bool(came.commit) is others
+    assert others or (came.unfit and came.fault == "no agent")
+
+
+def test_no_remote_and_a_caller_that_is_stopped(repo: Path, git: Git) -> None:
+    carry, (asked,) = Watched(repo), jobs(repo, git, 1)
+    came = carry.carry(asked)
+    assert came.unfit and "git push failed" in came.fault and carry.sent == []
+    git("init", "--quiet", "--bare", "central.git", cwd=repo.parent)
+    carry.stop(True)
+    assert carry.carry(asked).fault == "the run was ended"

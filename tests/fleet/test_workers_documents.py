@@ -66,49 +66,24 @@ def test_what_is_under_way_is_nothing_for_history() -> None:
 # ---------------------------------------------------------------- of a task that does not land
 
 BEFORE = "# T\n\n- [ ] one\n- [ ] two\n  > **After:** one\n- [x] three\n"
-ONE = parse(BEFORE).tasks[0].key
-TWO = parse(BEFORE).tasks[1].key
+ONE, TWO = (task.key for task in parse(BEFORE).tasks[:2])
 
 
-def test_notes_and_subtasks_come_and_nothing_else_moves() -> None:
-    after = BEFORE.replace("- [ ] one\n", "- [~] one\n  > **Skipped:** no server\n")
-    assert documents.carried(BEFORE, ONE, BEFORE, after) == after.replace("[~]", "[ ]")
-    split = BEFORE.replace("- [ ] one\n", "- [ ] one\n  - [ ] a\n  - [ ] b\n")
-    assert documents.carried(BEFORE, ONE, BEFORE, split) == split
-    assert documents.carried(BEFORE, ONE, BEFORE, BEFORE) == BEFORE
-
-
-def test_what_others_wrote_meanwhile_stays() -> None:
-    meanwhile = BEFORE.replace("- [x] three", "- [ ] three\n- [ ] four").replace("# T", "# Tasks")
-    after = BEFORE.replace("- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n").replace("three", "3")
-    assert documents.carried(meanwhile, ONE, BEFORE, after) == meanwhile.replace(
-        "- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n"
-    )
-
-
-def test_a_persons_own_edit_of_that_task_stays_and_what_is_new_is_added() -> None:
+def test_notes_and_subtasks_come_once_and_what_a_person_wrote_meanwhile_stays() -> None:
     mine = BEFORE.replace("- [ ] two\n", "- [ ] two\n  > my hint\n  > **Held:** until Friday\n")
-    after = BEFORE.replace(
+    theirs = BEFORE.replace("three", "3").replace(
         "  > **After:** one\n",
         "  > **After:** one\n  > **Attempt 1:** red (kept: r)\n  - [ ] sub\n",
     )
-    came = documents.carried(mine, TWO, BEFORE, after)
-    assert "  > my hint\n" in came and "**Held:** until Friday" in came
-    assert came.count("**Attempt 1:** red (kept: r)") == 1
-    assert came.count("**After:** one") == 1
-    assert [task.text for task in parse(came).tasks] == ["one", "two", "sub", "three"]
-    assert documents.carried(came, TWO, BEFORE, after) == came  # again changes nothing
-
-
-def test_of_a_worker_that_an_earlier_run_sent_all_notes_and_subtasks_come_once() -> None:
-    after = BEFORE.replace("- [ ] two", "- [ ] two\n  > **Attempt 1:** red\n  - [ ] part", 1)
-    came = documents.carried(BEFORE, TWO, "", after)
-    assert "> **Attempt 1:** red" in came and "- [ ] part" in came
-    assert documents.carried(came, TWO, "", after) == came
+    text = documents.split(mine, TWO, theirs)
+    assert "  > my hint\n" in text and "**Held:** until Friday" in text and "three" in text
+    assert text.count("**Attempt 1:** red (kept: r)") == text.count("**After:** one") == 1
+    assert [task.text for task in parse(text).tasks] == ["one", "two", "sub", "three"]
+    assert documents.split(text, TWO, theirs) == text, "a second time changes nothing"
 
 
 def test_a_task_that_is_gone_gets_nothing() -> None:
     gone = BEFORE.replace("- [ ] one\n", "")
-    after = BEFORE.replace("- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n")
-    assert documents.carried(gone, ONE, BEFORE, after) == gone
-    assert documents.carried(BEFORE, ONE, BEFORE, gone) == BEFORE
+    theirs = BEFORE.replace("- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n")
+    assert documents.split(gone, ONE, theirs) == gone
+    assert documents.split(BEFORE, ONE, gone) == BEFORE

@@ -1,15 +1,16 @@
-"""One task in one worktree, by an ordinary kern."""
+"""Worktrees, what a person's tree lends them, and one task in one by an ordinary kern."""
 
 import shutil
-import time
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kern.fleet import child, work, worktree
-from kern.fleet.child import Workshop
-from kern.fleet.work import Job, Outcome
+from kern.errors import UsageError
+from kern.fleet import work, worker, worktree
+from kern.fleet.work import Job
+from kern.fleet.worktree import Yard
 from kern.git import repository
 from kern.many import Many
 from kern.model import Key
@@ -20,10 +21,9 @@ KEY = Key("", "add a greeting")
 
 
 @pytest.fixture
-def shop(repo: Path) -> Workshop:
+def yard(repo: Path) -> Yard:
     here = repository.open_at(repo)
-    scope = workspace.scope(repo, "main")
-    return Workshop(worktree.yard(here, scope), Many(), here)
+    return worktree.yard(here, workspace.scope(repo, "main"), Many(), here)
 
 
 def job(git: Git, repo: Path, **more: object) -> Job:
@@ -37,18 +37,18 @@ def with_settings(job: Job, repo: Path) -> Job:
 
 
 def test_a_task_is_carried_out_in_a_worktree_and_the_persons_tree_stays(
-    repo: Path, git: Git, fake: Fake, shop: Workshop
+    repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] another, not committed\n")
     before = git("status", "--porcelain")
-    came = child.carry(shop, job(git, repo))
+    came = worker.carry_out(yard, job(git, repo))
     assert (came.code, came.fault, came.under_way) == (0, "", False)
     assert came.commit == git("rev-parse", work.branch("main", KEY))
     assert git("diff", "--name-only", "HEAD", came.commit).split() == ["SPEC.md", "work.txt"]
-    spec = came.paper("SPEC.md") or ""
+    spec = came.spec
     assert spec.startswith("- [x] add a greeting\n")
     assert spec.endswith("\n- [ ] another, not committed\n")
-    assert came.paper("LEARNINGS.md") is None
+    assert came.learnings == ""
     assert git("status", "--porcelain") == before
     env = fake.calls[0]["env"]
     assert env["KERN_WORKER"] == "2"
@@ -56,62 +56,60 @@ def test_a_task_is_carried_out_in_a_worktree_and_the_persons_tree_stays(
 
 
 def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
-    repo: Path, git: Git, fake: Fake, shop: Workshop
+    repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
     (repo / ".git/info/exclude").write_text("cache\n")
-    child.carry(shop, job(git, repo))
-    root = shop.yard.place(2)
+    worker.carry_out(yard, job(git, repo))
+    root = yard.place(2)
     (root / "cache").write_text("kept\n")
     (root / "left.txt").write_text("a gate's\n")
     (root / "a.txt").write_text("changed\n")
     git("branch", "--force", "other", "HEAD")
-    made = worktree.make(shop.yard, 2, "kern/work/x-123456", git("rev-parse", "HEAD"))
+    made = worktree.make(yard, 2, git("rev-parse", "HEAD"), "-B", "kern/work/x-123456")
     assert made.root == root
     assert (root / "cache").exists() and not (root / "left.txt").exists()
     assert (root / "a.txt").read_text() == (repo / "a.txt").read_text()
     assert not (root / "work.txt").exists()
-    assert worktree.numbers(shop.yard) == [2]
-    worktree.remove(shop.yard, 2)
+    assert worktree.numbers(yard) == {2: "kern/work/x-123456"}
+    worktree.remove(yard, 2)
     assert not root.exists()
     assert len(git("worktree", "list").splitlines()) == 1
 
 
-def test_a_folder_that_is_gone_is_made_anew(repo: Path, git: Git, shop: Workshop) -> None:
+def test_a_folder_that_is_gone_is_made_anew(repo: Path, git: Git, yard: Yard) -> None:
     name, head = work.branch("main", KEY), git("rev-parse", "HEAD")
-    made = worktree.make(shop.yard, 1, name, head)
+    made = worktree.make(yard, 1, head, "-B", name)
     shutil.rmtree(made.root)
-    assert worktree.of(shop.yard, 1) is None
-    assert worktree.again(shop.yard, 1, name).head().branch == name
+    assert worktree.of(yard, 1) is None
+    assert worktree.make(yard, 1, name).head().branch == name
     git("worktree", "lock", str(made.root))
     shutil.rmtree(made.root)
-    assert worktree.make(shop.yard, 1, name, head).head().commit == head
+    assert worktree.make(yard, 1, head, "-B", name).head().commit == head
     (made.root / ".git").unlink()  # something else lies there
-    assert worktree.make(shop.yard, 1, name, head).head().commit == head
+    assert worktree.make(yard, 1, head, "-B", name).head().commit == head
     git("worktree", "lock", str(made.root))
     (made.root / ".git").unlink()
-    worktree.remove(shop.yard, 1)
+    worktree.remove(yard, 1)
     assert len(git("worktree", "list").splitlines()) == 1
 
 
 def test_git_forgets_kerns_worktree_and_no_other_that_is_not_there_just_now(
-    repo: Path, git: Git, shop: Workshop, tmp_path: Path
+    repo: Path, git: Git, yard: Yard, tmp_path: Path
 ) -> None:
     away, disk = tmp_path / "disk" / "mine", tmp_path / "disk"
     git("worktree", "add", "--quiet", "--detach", str(away))
-    places = [worktree.make(shop.yard, n, f"kern/work/{n}", "HEAD").root for n in (1, 2, 3)]
+    places = [worktree.make(yard, n, "HEAD", "-B", f"kern/work/{n}").root for n in (1, 2, 3)]
     git("worktree", "lock", str(places[1]))
     (places[1] / ".git").unlink()  # git can only be asked to remove it once it is gone
     disk.rename(tmp_path / "unplugged")
-    worktree.remove(shop.yard, 2)
+    worktree.remove(yard, 2)
     shutil.rmtree(places[2])
-    worktree.close(shop.yard, keep=True)
+    worktree.remove(yard, 3)
     listed = git("worktree", "list", "--porcelain")
     assert [str(place) in listed for place in (*places, away)] == [True, False, False, True]
 
 
-def test_a_worktree_gets_what_kern_toml_names(
-    repo: Path, git: Git, fake: Fake, shop: Workshop
-) -> None:
+def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, yard: Yard) -> None:
     (repo / ".git/info/exclude").write_text(".env\nconf/\nsecret*\n")
     (repo / ".env").write_text("A=1\n")
     (repo / "conf").mkdir()
@@ -123,13 +121,13 @@ def test_a_worktree_gets_what_kern_toml_names(
     (repo / "kern.toml").write_text(
         f'[worktree]\nsetup = "echo $KERN_WORKER >> {repo}/../set-up"\n'
     )
-    shop = replace(shop, many=Many(copy=(".env", "conf")))
+    yard = replace(yard, many=Many(copy=(".env", "conf")))
     first = with_settings(job(git, repo), repo)
     for _ in range(2):
-        came = child.carry(shop, first)
+        came = worker.carry_out(yard, first)
         assert (came.code, came.fault) == (0, "")
         git("update-ref", "-d", f"refs/heads/{first.branch}")
-    root = shop.yard.place(2)
+    root = yard.place(2)
     assert (root / ".env").read_text() == "A=1\n"
     assert (root / "conf/local.yml").exists()
     assert (root / "secret1").exists()
@@ -140,56 +138,40 @@ def test_a_worktree_gets_what_kern_toml_names(
 @pytest.mark.parametrize(
     ("setup", "said"),
     [
-        ("'echo no; exit 3'", "exit 3): no"),
         ("{ run = 'sleep 60', timeout = '1s' }", "not done after 1 s"),
     ],
 )
 def test_a_setup_that_fails_or_hangs_is_told_before_a_token_is_spent(
-    repo: Path, git: Git, fake: Fake, shop: Workshop, setup: str, said: str
+    repo: Path, git: Git, fake: Fake, yard: Yard, setup: str, said: str
 ) -> None:
     (repo / "kern.toml").write_text(f"[worktree]\nsetup = {setup}\n")
-    came = child.carry(shop, with_settings(job(git, repo), repo))
+    came = worker.carry_out(yard, with_settings(job(git, repo), repo))
     assert said in came.fault
     assert came.unfit and not came.under_way and not came.commit
     assert "worktree.setup in kern.toml" in came.hint
     assert fake.calls == []
 
 
-def test_what_is_to_be_copied_and_is_not_there_is_named(
-    repo: Path, git: Git, fake: Fake, shop: Workshop
-) -> None:
-    came = child.carry(replace(shop, many=Many(copy=(".env",))), job(git, repo))
-    assert came.fault == ".env is not there, which worktree.copy in kern.toml names"
-    assert came.unfit and fake.calls == []
-
-
-@pytest.mark.parametrize(
-    ("many", "why"),
-    [
-        (Many(copy=("abs/key",)), "lies behind a link"),
-        (Many(copy=("new.txt",)), "git does not ignore new.txt"),
-        (Many(copy=("a.txt",)), "git does not ignore a.txt"),
-    ],
-)
+@pytest.mark.parametrize("path", ["gone", "abs/key", "new.txt", "a.txt"])
 def test_a_worktree_gets_nothing_from_behind_a_link_and_nothing_that_git_does_not_ignore(
-    repo: Path, git: Git, fake: Fake, shop: Workshop, tmp_path: Path, many: Many, why: str
+    repo: Path, git: Git, fake: Fake, yard: Yard, tmp_path: Path, path: str
 ) -> None:
     """A link that git tracks is in the worktree as well: behind it both paths are one file."""
     key = tmp_path / "ssh/key"
     key.parent.mkdir()
     key.write_text("KEY\n")
     (repo / "abs").symlink_to(key.parent)
-    (repo / ".gitignore").write_text("*.local\n")
+    (repo / ".gitignore").write_text("*.local\nkey\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=a link")
     (repo / "new.txt").write_text("mine\n")
-    came = child.carry(replace(shop, many=many), job(git, repo))
-    assert why in came.fault and came.unfit and fake.calls == []
-    assert key.read_text() == "KEY\n"
+    came = worker.carry_out(replace(yard, many=Many(copy=(path,))), job(git, repo))
+    assert f"worktree.copy in kern.toml names {path}: " in came.fault and came.unfit
+    assert fake.calls == [] and key.read_text() == "KEY\n"
 
 
 def test_of_a_folder_that_is_copied_a_worktree_gets_what_git_ignores_and_no_link_is_followed(
-    repo: Path, git: Git, fake: Fake, shop: Workshop, tmp_path: Path
+    repo: Path, git: Git, fake: Fake, yard: Yard, tmp_path: Path
 ) -> None:
     (tmp_path / "away").mkdir()
     (tmp_path / "away/x").write_text("theirs\n")
@@ -202,23 +184,23 @@ def test_of_a_folder_that_is_copied_a_worktree_gets_what_git_ignores_and_no_link
     (repo / "conf/tracked").write_text("changed\n")
     (repo / "conf/x.local/in").mkdir(parents=True)
     (repo / "conf/x.local/in/x").write_text("mine\n")
-    shop = replace(shop, many=Many(copy=("conf",)))
+    yard = replace(yard, many=Many(copy=("conf",)))
     first = job(git, repo)
-    assert child.carry(shop, first).fault == ""
-    conf = shop.yard.place(2) / "conf"
+    assert worker.carry_out(yard, first).fault == ""
+    conf = yard.place(2) / "conf"
     assert (conf / "x.local/in/x").read_text() == "mine\n"
     assert (conf / "tracked").read_text() == "committed\n"
     # What a task has left in the worktree leads nowhere either.
     shutil.rmtree(conf / "x.local/in")
     (conf / "x.local/in").symlink_to(tmp_path / "away")
     git("update-ref", "-d", f"refs/heads/{first.branch}")
-    assert child.carry(shop, first).fault == ""
+    assert worker.carry_out(yard, first).fault == ""
     assert (conf / "x.local/in/x").read_text() == "mine\n"
     assert (tmp_path / "away/x").read_text() == "theirs\n"
 
 
 def test_hooks_that_git_does_not_track_run_in_a_worktree(
-    repo: Path, git: Git, fake: Fake, shop: Workshop
+    repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
     folder = repo / ".husky/_"
     folder.mkdir(parents=True)
@@ -230,37 +212,40 @@ def test_hooks_that_git_does_not_track_run_in_a_worktree(
     git("add", "--all")
     git("commit", "--quiet", "--allow-empty", "--message=hooks")
     git("config", "core.hooksPath", ".husky/_")
-    came = child.carry(shop, job(git, repo, variables=((process.OF, str(repo)),)))
+    came = worker.carry_out(yard, job(git, repo, variables=((process.OF, str(repo)),)))
     assert came.commit == ""
     assert "the pre-commit hook refused" in came.fault and came.under_way
 
 
-def test_a_killed_child_is_resumed_in_its_worktree(
-    repo: Path, git: Git, fake: Fake, shop: Workshop
-) -> None:
-    fake.script(implement=[{"run": ["echo half > h.txt"], "kill": "parent"}, {"result": "SUCCESS"}])
-    came = child.carry(shop, job(git, repo))
-    assert (came.code, came.under_way, came.commit) == (-9, True, "")
-    assert came.fault == "its kern was ended by signal 9"
-    fake.script(implement=[{"run": ["echo w > w.txt"], "result": "Did it.\n\nSUCCESS"}])
-    came = child.carry(shop, job(git, repo, again=True))
-    assert (came.code, came.fault, came.under_way) == (0, "", False)
-    assert came.commit
-    assert fake.stages == ["research", "implement", "implement", "commit"]
+# ---------------------------------------------------------------- what leads back
+
+SITE = ".venv/lib/python3.11/site-packages"
 
 
-def test_a_worker_waits_between_two_tasks_if_it_is_to(repo: Path, git: Git, shop: Workshop) -> None:
-    begun: list[float] = []
-
-    def carry(job: Job) -> Outcome:
-        begun.append(time.monotonic())
-        return Outcome(job, 0)
-
-    one = job(git, repo)
-    slow = child.unhurried(carry, 0.5, shop.children)
-    for each in (one, replace(one, worker=3), one):
-        slow(each)
-    assert begun[1] - begun[0] < 0.4 < begun[2] - begun[1]
-    shop.children.end()
-    slow(one)  # the run ends: nothing is waited for
-    assert begun[3] - begun[2] < 0.4
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (f"echo {{root}}/src > {SITE}/_p.pth", "_p.pth"),
+        (f"echo {{root}} > {SITE}/p.egg-link", "p.egg-link"),
+        (
+            f'echo \'MAPPING = {{{{"p": "{{root}}/src"}}}}\' > {SITE}/__editable___p.py',
+            "__editable",
+        ),
+        ("echo CMAKE_HOME_DIRECTORY:INTERNAL={root} > .venv/CMakeCache.txt", "CMakeCache.txt"),
+        ("ln -s {root}/packages/a .venv/a", "a"),
+        ("ln -s {root}/.venv/lib .venv/lib64", ""),
+        ("ln -s ../a.txt .venv/b", ""),
+        (f"echo {{root}}2/src > {SITE}/_p.pth; echo import os > {SITE}/r.pth", ""),
+        ("ln -s {root}2/x .venv/x; echo {root} > .venv/bin-activate", ""),
+    ],
+)
+def test_what_is_copied_leads_nowhere_back(repo: Path, yard: Yard, make: str, found: str) -> None:
+    (repo / ".git/info/exclude").write_text(".venv\n")
+    (repo / SITE).mkdir(parents=True)
+    subprocess.run(["sh", "-ec", make.format(root=repo)], cwd=repo, check=True)
+    wanted, home = Many(copy=(".venv",)), repository.open_at(repo)
+    if not found:
+        worker.check(home, wanted)
+        return
+    with pytest.raises(UsageError, match=f"leads back to your tree .*{found}.*: a worker would"):
+        worker.check(home, wanted)

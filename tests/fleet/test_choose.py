@@ -1,0 +1,74 @@
+"""What is handed out next."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from kern.fleet import work
+from kern.fleet.work import choose
+from kern.model import Key
+from kern.spec.parse import Spec, parse
+from tests.conftest import Git
+
+
+def key(spec: Spec, text: str) -> Key:
+    return next(task.key for task in spec.tasks if task.text == text)
+
+
+def order(text: str, busy: Collection[str] = (), passed_over: Collection[str] = ()) -> list[str]:
+    """All that can be handed out while nothing ends, in order."""
+    spec = parse(text)
+    taken = {key(spec, one) for one in busy}
+    over = {key(spec, one) for one in passed_over}
+    found = []
+    while choice := choose(spec, taken, over):
+        number, task = choice
+        found.append(task.text)
+        assert spec.tasks[number - 1] == task
+        taken.add(task.key)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "busy", "found"),
+    [
+        ("- [ ] a\n- [ ] b\n- [x] c\n", (), ["a", "b"]),
+        ("- [ ] a\n- [ ] b\n", ("a",), ["b"]),
+        ("- [ ] a\n- [ ] b\n  > **After:** a\n", (), ["a"]),
+        ("- [x] a\n- [ ] b\n  > **After:** a\n", (), ["b"]),
+        ("- [ ] a\n  - [ ] a1\n  - [ ] a2\n- [ ] b\n", (), ["a1", "b"]),
+        ("- [ ] a\n  - [x] a1\n  - [ ] a2\n- [ ] b\n", (), ["a2", "b"]),
+        ("- [ ] a\n  - [ ] a1\n    - [ ] a11\n  - [ ] a2\n", ("a2",), []),
+        ("- [ ] a\n  > **Skipped:** x\n- [ ] b\n", (), ["b", "a"]),
+        ("- [ ] a\n  - [ ] a1\n    > **Skipped:** x\n  - [ ] a2\n", (), ["a2"]),
+        ("- [ ] a\n  > **Held:** x\n- [ ] b\n  > **Question:** y?\n- [ ] c\n", (), ["c"]),
+        ("- [~] a\n- [ ] b\n", (), ["b"]),  # in progress in the person's own tree
+        ("", (), []),
+    ],
+)
+def test_in_order_and_what_waits_waits(text: str, busy: Collection[str], found: list[str]) -> None:
+    assert order(text, busy) == found
+
+
+def test_what_this_run_has_passed_over_comes_last() -> None:
+    assert order("- [ ] a\n- [ ] b\n- [ ] c\n", (), ("a", "b")) == ["c", "a", "b"]
+
+
+def test_only_the_task_that_is_wanted() -> None:
+    spec = parse("- [ ] a\n- [ ] b\n")
+    choice = choose(spec, (), (), key(spec, "b"))
+    assert choice is not None and choice[1].text == "b"
+    assert choose(spec, {key(spec, "b")}, (), key(spec, "b")) is None
+
+
+def test_a_work_branch_is_told_by_task_and_by_the_branch_that_it_lands_on(
+    repo: Path, git: Git
+) -> None:
+    one = Key("", "Add a flag", 1)
+    keys = [one._replace(parent="above"), one._replace(nth=2), Key("", "Add a flag.", 1)]
+    odd = ["", "..", "a/../b", "@{", "x.lock", "ünïcode ✓", "-n", "~^:?*["]
+    names = [work.branch("main", key) for key in (one, *keys, *(Key("", text) for text in odd))]
+    names.append(work.branch("other", one))
+    assert names[0].startswith("kern/work/add-a-flag-") and len({*names}) == len(names)
+    assert [git("check-ref-format", "--branch", name) for name in names] == names
