@@ -1,6 +1,5 @@
 """Gates and judges end to end: a commit means that the checks passed."""
 
-import hashlib
 import json
 import re
 import signal
@@ -410,7 +409,6 @@ def test_what_another_run_saw_of_a_gate_excuses_nothing(
     background: Callable[..., "subprocess.Popen[str]"],
     tmp_path: Path,
 ) -> None:
-    """Its memory lies where an agent can write."""
     here, go = tmp_path / "here", tmp_path / "go"
     gate = (
         f"[ ! -e broken ] || {{ touch {here}; while [ ! -e {go} ]; do sleep 0.05; done; exit 1; }}"
@@ -423,10 +421,6 @@ def test_what_another_run_saw_of_a_gate_excuses_nothing(
     first.kill()
     first.wait(PATIENCE_S)
     go.touch()
-    folder = tmp_path / "kern" / "project" / "main"
-    start = json.loads((folder / "stage2.json").read_text())["kern"]["start"]
-    digest = hashlib.sha256(gate.encode()).hexdigest()[:16]
-    (folder / "known-gates.json").write_text(json.dumps({f"{start} {digest}": True}))
 
     again = kern("1", "0")
 
