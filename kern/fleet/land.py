@@ -68,10 +68,10 @@ class Lander:
         """None where the branch has moved meanwhile."""
         site, repo, key = self.site, self.site.repo, work.job.key
         head, own = repo.head(), history.commit(repo, work.commit)
-        if head.branch != site.scope.branch:
-            raise single.switched(site.scope.branch, head.name)
         if why := operations.begun(repo):
             return Landing(End.WAITING, why)
+        if head.branch != site.scope.branch:
+            raise single.switched(site.scope.branch, head.name)
         for one in history.since(repo, work.job.base, head.commit) or ():
             if one.message == own.message and facts.ticks(repo, one, key):
                 finish(site, work)

@@ -133,15 +133,3 @@ def test_what_every_commit_meets_ends_the_run_and_the_finished_work_waits(
     assert kern("-j", "1", "3").code == 0
     assert fake.stages.count("implement") == 3
     assert left_over(git) == []
-
-
-def test_what_a_gate_printed_is_still_where_the_person_is_told_that_it_is(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    (repo / "kern.toml").write_text("[gates]\ncheck = 'echo no database; exit 1'\n")
-    spec(repo, git, "one")
-    ran = kern("-j", "1")
-    assert ran.code == kern().code == 2, ran.said
-    log = ran.err.rpartition("all that it printed: ")[2].partition("\n")[0]
-    assert "no database" in Path(log).read_text()
-    assert left_over(git) == []

@@ -1,6 +1,5 @@
 """The landing, on real repositories."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -200,24 +199,6 @@ def test_documents_that_git_ignores_are_written_on_the_disk_alone(
     assert (project.root / "SPEC.md").read_text().count("[x]") == 2
     learned = (project.root / "LEARNINGS.md").read_text()
     assert [learned.count(one) for one in ("My own.", "About one.", "About two.")] == [1, 1, 1]
-
-
-def test_modes_links_and_submodules_land_and_no_hook_runs(project: Project, git: Git) -> None:
-    sh(project.root.parent, "git init -q lib", "git -C lib commit -q --allow-empty -m lib")
-    one = project.work("one", "touch run.sh", "chmod +x run.sh", "ln -s a.txt link")
-    add = "git -c protocol.file.allow=always submodule -q add ../lib sub"
-    two = project.work("two", "mkdir -p folder/deep", "echo x > folder/deep/f", add)
-    (project.root / "kern.toml").unlink()
-    for name in ("pre-commit", "commit-msg", "post-commit", "post-checkout"):
-        hook = project.root / ".git/hooks" / name
-        hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch '{project.root.parent}/ran'\n")
-        hook.chmod(0o755)
-    assert ends(project.land(one, two)) == [LANDED] * 2
-    assert not (project.root.parent / "ran").exists()
-    assert os.access(project.root / "run.sh", os.X_OK)
-    assert os.readlink(project.root / "link") == "a.txt"
-    assert git("ls-files", "--stage", "sub").startswith("160000 ")
 
 
 # ---------------------------------------------------------------- gates, where they have no room

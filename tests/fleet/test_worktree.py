@@ -36,25 +36,6 @@ def with_settings(job: Job, repo: Path) -> Job:
     return replace(job, papers=(*job.papers, ("kern.toml", (repo / "kern.toml").read_text())))
 
 
-def test_a_task_is_carried_out_in_a_worktree_and_the_persons_tree_stays(
-    repo: Path, git: Git, fake: Fake, yard: Yard
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] another, not committed\n")
-    before = git("status", "--porcelain")
-    came = worker.carry_out(yard, job(git, repo))
-    assert (came.code, came.fault, came.under_way) == (0, "", False)
-    assert came.commit == git("rev-parse", work.branch("main", KEY))
-    assert git("diff", "--name-only", "HEAD", came.commit).split() == ["SPEC.md", "work.txt"]
-    spec = came.spec
-    assert spec.startswith("- [x] add a greeting\n")
-    assert spec.endswith("\n- [ ] another, not committed\n")
-    assert came.learnings == ""
-    assert git("status", "--porcelain") == before
-    env = fake.calls[0]["env"]
-    assert env["KERN_WORKER"] == "2"
-    assert "KERN_FLEET" not in env
-
-
 def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
