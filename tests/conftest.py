@@ -318,7 +318,7 @@ def inline(tmp_path: Path) -> Inline:
     """`inline(iterations)`: a run in the test's own process, its waits only written down."""
     from kern.errors import Interrupted, KernError
     from kern.pipeline import loop
-    from kern.pipeline.options import Leave, Options
+    from kern.pipeline.site import Leave, Options
     from kern.views.console import Console
 
     def run(

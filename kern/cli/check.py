@@ -12,8 +12,7 @@ from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
 from kern.pipeline import outside, project, session, trial
-from kern.pipeline.options import Leave, Options
-from kern.pipeline.site import Site
+from kern.pipeline.site import Leave, Options, Site
 from kern.views import checks
 
 _ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"
@@ -24,14 +23,14 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
     table = checks.Table()
     options = Options(tick=table.tick, leave=leave)
     try:
-        with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
-            gates = _chosen(begun.site.papers.settings().gates, names)
+        with session.begin(folder, options, table, empty=True, commits=False, paid=False) as site:
+            gates = _chosen(site.papers.settings().gates, names)
             table.expect(gates)
-            apart = begun.site.rooms.held and all(gate.room for gate in gates)
-            with nullcontext() if apart else trial.unchanged(begun.site.repo, table):
-                results = [was for _, was, _ in project.now(begun.site, gates)]
-            told = outside.compared(begun.site, gates, results, leave, hooked=not names)
-            told += [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
+            apart = site.rooms.held and all(gate.room for gate in gates)
+            with nullcontext() if apart else trial.unchanged(site.repo, table):
+                results = [was for _, was, _ in project.now(site, gates)]
+            told = outside.compared(site, gates, results, leave, hooked=not names)
+            told += [_ROOM.format(gate.label) for gate in gates if _is_apart(site, gate)]
     except Asked:
         print("stopped, as asked: not every gate was run", file=sys.stderr)
         return Exit.HELP_NEEDED

@@ -42,7 +42,7 @@ def run(
     """Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it."""
     from kern.cli import run as launch
     from kern.model import OnRed
-    from kern.pipeline.options import Options
+    from kern.pipeline.site import Options
 
     asked = Options(
         delay=options.DELAY if delay is None else delay,

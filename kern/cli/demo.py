@@ -10,7 +10,7 @@ from pathlib import Path
 from kern.agents import protocol
 from kern.errors import KernError
 from kern.pipeline import loop
-from kern.pipeline.options import Leave, Options
+from kern.pipeline.site import Leave, Options
 from kern.system import process
 from kern.views.console import Console
 

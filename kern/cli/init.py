@@ -19,7 +19,7 @@ from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
 from kern.pipeline import agents, trial, trust
-from kern.pipeline.options import Leave
+from kern.pipeline.site import Leave
 from kern.spec.parse import parse
 from kern.stages import prompts
 from kern.system import workspace

@@ -15,9 +15,8 @@ from kern.memory.entries import LONGEST, Entry, appended, numbers, parse
 from kern.model import LEARNINGS, Marker
 from kern.models import Choices
 from kern.pipeline import place
-from kern.pipeline.options import Leave
 from kern.pipeline.review import Reviews
-from kern.pipeline.session import Session
+from kern.pipeline.site import Leave, Site
 from kern.stages.plan import Planner
 from kern.views.console import Console
 
@@ -68,14 +67,14 @@ def tidy(folder: Path, leave: Leave, models: Choices, *, yes: bool, dry: bool) -
     def decide() -> str:
         return answered(person, _ASKED, "yn") if person else "y" if yes else "n"
 
-    def ask(begun: Session, console: Console) -> int:
-        return _tidied(Reviews(begun).planner, begun, console, decide)
+    def ask(site: Site, console: Console) -> int:
+        return _tidied(Reviews(site).planner, site, console, decide)
 
     return consulted(folder, leave, models, LEARNINGS, ask, writes=not dry)
 
 
-def _tidied(asked: Planner, begun: Session, console: Console, decide: Callable[[], str]) -> int:
-    found = heard(begun, console, asked.tidy)
+def _tidied(asked: Planner, site: Site, console: Console, decide: Callable[[], str]) -> int:
+    found = heard(site, console, asked.tidy)
     console.close()
     if found.wrong:
         raise KernError(

@@ -17,10 +17,9 @@ from kern.git import repository
 from kern.model import SPEC
 from kern.models import Choices
 from kern.pipeline import place, session
-from kern.pipeline.options import Leave, Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.review import goal as goal_of
-from kern.pipeline.session import Session
+from kern.pipeline.site import Leave, Options, Site
 from kern.stages import proposal
 from kern.stages.plan import Planner
 from kern.stages.proposal import Mode, Plan
@@ -52,19 +51,19 @@ def main(
         goal_of(repo.root, place.documents(repo).read(SPEC) or "")
     person = None if yes or dry else someone("kern plan --yes takes the tasks, -n only shows them")
 
-    def ask(begun: Session, console: Console) -> int:
-        reviews = Reviews(begun)
+    def ask(site: Site, console: Console) -> int:
+        reviews = Reviews(site)
         goal = wanted or ("" if mode is Mode.IMPROVE else reviews.goal())
         asked = reviews.planner
         stated = "" if mode is Mode.IMPROVE else wanted
         if stated and set(proposal.goals(asked.known())) - {stated}:
             print(f"{SPEC} also states another goal; reviews will look at both", file=sys.stderr)
-        found = heard(begun, console, lambda: asked.ask(mode, goal))
+        found = heard(site, console, lambda: asked.ask(mode, goal))
         console.close()
         if found.wrong:
             raise asked.refusal(found.wrong)
         if found.done:
-            red = "" if dry else heard(begun, console, reviews.red_at_the_end)
+            red = "" if dry else heard(site, console, reviews.red_at_the_end)
             return _nothing(found, red)
         return _decided(asked, found, stated, person, mode, yes=yes)
 
@@ -76,7 +75,7 @@ def consulted(
     leave: Leave,
     models: Choices,
     name: str,
-    ask: Callable[[Session, Console], int],
+    ask: Callable[[Site, Console], int],
     *,
     writes: bool,
 ) -> int:
@@ -85,10 +84,10 @@ def consulted(
     options = Options(watched=console.watched, tick=console.tick, models=models)
     options.leave = leave
     try:
-        with session.begin(folder, options, _brief(console), empty=True, commits=writes) as begun:
-            if begun.payer:
-                print(f"billing: {plain.line(begun.payer)}", file=sys.stderr)
-            return ask(begun, console)
+        with session.begin(folder, options, _brief(console), empty=True, commits=writes) as site:
+            if site.payer:
+                print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
+            return ask(site, console)
     except Asked:
         print(f"stopped, as asked: {name} is unchanged", file=sys.stderr)
         return Exit.OK
@@ -108,10 +107,10 @@ def _brief(console: Console) -> Sink:
     return sink
 
 
-def heard(begun: Session, console: Console, ask: Callable[[], T]) -> T:
+def heard(site: Site, console: Console, ask: Callable[[], T]) -> T:
     """What is asked for; raises `Asked` where it is to end."""
     told = ask()
-    begun.steered.heed()
+    site.steered.heed()
     return told
 
 

@@ -14,7 +14,7 @@ from kern.fleet import worker
 from kern.fleet.work import BRANCHES
 from kern.git import refs
 from kern.pipeline import loop
-from kern.pipeline.options import Options
+from kern.pipeline.site import Options
 from kern.views.console import Console
 from kern.views.dryrun import describe
 
@@ -45,7 +45,7 @@ def run(
     with contextlib.closing(Console(verbose=verbose)) as console:
         options.watched = console.watched
         options.tick, options.countdown = console.tick, console.countdown
-        options.instead = lambda begun: _many(begun, options, console)
+        options.instead = lambda site: _many(site, options, console)
         return loop.run(Path.cwd(), options, console)
 
 
@@ -56,22 +56,22 @@ def _look(options: Options, *, verbose: bool) -> int:
     return Exit.OK
 
 
-def _many(begun: Any, options: Any, console: Any) -> int | None:
-    """A session, its options, its console. Where several tasks are to be carried out at once: the
+def _many(site: Any, options: Any, console: Any) -> int | None:
+    """A site, its options, its console. Where several tasks are to be carried out at once: the
     exit code. What an earlier such run has left is settled first by a run that goes on by itself.
     """
-    where = options.scheduler or begun.site.caller.settings.fleet.scheduler
+    where = options.scheduler or site.caller.settings.fleet.scheduler
     jobs = options.jobs or many.AUTO * bool(where)
     alone = options.until_done or not jobs
     sent = "KERN_FLEET" in os.environ  # by a run of many at once
-    if not sent and alone and not refs.are_below(begun.site.repo, f"refs/heads/{BRANCHES}"):
+    if not sent and alone and not refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
         return None
     if sent:
-        if not begun.site.rooms.mounted:
-            worker.set_up(begun.site)
+        if not site.rooms.mounted:
+            worker.set_up(site)
         return None
     if alone:
-        fleet.settle(begun, options)
+        fleet.settle(site)
         return None
     if options.delay not in (0.0, DELAY):
         raise UsageError(
@@ -80,12 +80,12 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
         )
     shown = console.lanes, console.of_worker
     if not where:
-        return fleet.run(begun, options, jobs, *shown)
+        return fleet.run(site, jobs, *shown)
     with needing_dask():
         from kern.fleet.cluster import Cluster
-    with contextlib.closing(Cluster(where, warn=begun.site.warn)) as cluster:
+    with contextlib.closing(Cluster(where, warn=site.warn)) as cluster:
         cluster.client()  # or its fault is told before anything begins
-        return fleet.run(begun, options, jobs, *shown, cluster.hire)
+        return fleet.run(site, jobs, *shown, cluster.hire)
 
 
 @contextlib.contextmanager

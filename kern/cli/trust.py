@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from kern.cli.asking import agreed
-from kern.pipeline.options import Leave
+from kern.pipeline.site import Leave
 
 _FIRST = "This repository brings along what would be started here, or obeyed by agents:"
 _MORE = "New in this repository since you trusted it:"

@@ -26,8 +26,7 @@ from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, OnRed, Result, Saved, Stage
 from kern.pipeline import facts, project, session, verify
 from kern.pipeline import loop as single
-from kern.pipeline.options import Options
-from kern.pipeline.site import Site
+from kern.pipeline.site import Options, Site
 from kern.plain import some
 from kern.spec import edit
 from kern.spec.file import Documents
@@ -161,7 +160,7 @@ class Lander:
             options = Options(on_red=own.on_red, leave=own.leave, tick=own.tick)
             how = {"empty": True, "commits": False, "paid": False}
             begun = session.begin(made.root, options, self.site.sink, **how)
-            self._apart = self._open.enter_context(begun).site
+            self._apart = self._open.enter_context(begun)
             self._apart.caller.heed = lambda: None  # a person is heeded between two turns
             worker.set_up(self._apart)
         return self._apart

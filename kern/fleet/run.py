@@ -26,8 +26,7 @@ from kern.journal import history as journal
 from kern.journal import store
 from kern.model import SPEC, Key, Marker, Outcome
 from kern.pipeline import isolation, loop, preflight, summary
-from kern.pipeline.options import Options
-from kern.pipeline.session import Session
+from kern.pipeline.site import Site
 from kern.pipeline.table import Do, Settled
 from kern.pipeline.waits import RESET_MARGIN_S
 from kern.spec import edit, order
@@ -53,17 +52,15 @@ def here(yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
     return many.workers(jobs, *process.machine(), tasks), lambda job: worker.carry_out(yard, job)
 
 
-def run(
-    begun: Session, options: Options, jobs: str, show: Show, tell: Tell, hire: Hire = here
-) -> int:
+def run(site: Site, jobs: str, show: Show, tell: Tell, hire: Hire = here) -> int:
     """The exit code."""
-    site, yard = begun.site, _yard(begun)
-    fleet = Fleet(begun, options, yard)
+    options, yard = site.options, _yard(site)
+    fleet = Fleet(site, yard)
     fleet.finish()  # what is in progress in the person's own tree
     tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
     fleet.count, fleet.carry = hire(yard, jobs, tasks)
     fleet.show, fleet.tell = show, tell
-    first = summary.begun(begun, options)
+    first = summary.begun(site)
     where = many.told(str(fleet.count), options.scheduler or yard.many.scheduler)
     asked = (*yard.many.asks, *first.commands)
     yours = preflight.yours(site.repo, "workers")
@@ -72,21 +69,21 @@ def run(
     return fleet.run()
 
 
-def settle(begun: Session, options: Options) -> None:
+def settle(site: Site) -> None:
     """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
     saved as a ref.
     """
-    fleet = Fleet(begun, options, _yard(begun))
+    fleet = Fleet(site, _yard(site))
     with contextlib.closing(fleet.lander):
         fleet.take_up(resume=False)
         fleet.land()
     worktree.tidy(fleet.site, fleet.yard, keep=False)
 
 
-def _yard(begun: Session) -> Yard:
+def _yard(site: Site) -> Yard:
     """Raises UsageError where a worktree cannot get what it is to have."""
-    site, wanted = begun.site, begun.site.caller.settings.fleet
-    if isolation.rooms(begun.sandbox, site.repo, site.caller.settings):
+    wanted = site.caller.settings.fleet
+    if site.sandbox and isolation.rooms(site.sandbox, site.repo, site.caller.settings):
         return worktree.yard(site.repo, site.scope, replace(wanted, copy=(), setup=""))
     worker.check(site.repo, wanted)
     return worktree.yard(site.repo, site.scope, wanted, site.repo)
@@ -95,16 +92,16 @@ def _yard(begun: Session) -> Yard:
 class Fleet(loop.Loop):
     """One run of many at once."""
 
-    def __init__(self, begun: Session, options: Options, yard: Yard) -> None:
-        super().__init__(begun, options)
-        self.caller, self.repo, self.yard = begun.site.caller, begun.site.repo, yard
+    def __init__(self, site: Site, yard: Yard) -> None:
+        super().__init__(site)
+        self.caller, self.repo, self.yard = site.caller, site.repo, yard
         self.count, self.carry = here(yard, "1", 1)
         self.show: Show = lambda picture: None
         self.tell: Tell = lambda record: None
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: it begins, it ended so
         self.board, self.spent = Board(), journal.Spent()  # of the workers
-        self.lander = Lander(begun.site, yard, options)
+        self.lander = Lander(site, yard, site.options)
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
         self.busy: dict[Future[Work], Job] = {}
         self.again, self.left = (
@@ -136,7 +133,7 @@ class Fleet(loop.Loop):
                 f"not landed: {self.queue[0].text}: {next(iter(self.lying.values()))}",
                 hint="commit or stash what is yours, then run kern again: it lands then",
             )
-        self.steered.heed()
+        self.site.steered.heed()
 
     def take_up(self, *, resume: bool) -> None:
         """What an earlier run has left."""
@@ -192,7 +189,7 @@ class Fleet(loop.Loop):
         self.show(self.board.shown(queue, self.lying.values(), stops=self.stopping))
         cost = (self.spent.cost + self.caller.cost).usd or 0.0
         tokens = sum(self.spent.tokens.values()) + self.caller.tokens
-        asked = self.steered.look()
+        asked = self.site.steered.look()
         why = self.caller.settings.budget.reached(Spent(cost, 0.0, tokens))
         if why and not (asked or self.fault):
             self.fault = errors.BudgetReached(why, hint=RAISE.format(self.options.called))

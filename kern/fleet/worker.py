@@ -23,8 +23,7 @@ from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
 from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker, OnRed, Stage
-from kern.pipeline.options import Options
-from kern.pipeline.site import Site
+from kern.pipeline.site import Options, Site
 from kern.spec.file import Documents
 from kern.spec.parse import parse
 from kern.system import process, workspace

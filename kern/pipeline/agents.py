@@ -161,16 +161,8 @@ def key(agent: Agent) -> str:
 
 
 def paid(crew: Iterable[Agent]) -> str:
-    """Which keys of the environment pay, as far as that can be known."""
-    found = {agent.name: key(agent) for agent in crew}
-    named = {
-        name: f"the key in {one}, by use" if one.endswith("_KEY") else f"what {one} names"
-        for name, one in found.items()
-        if one
-    }
-    if len(found) == 1:
-        return "".join(named.values())
-    return "; ".join(f"{name}: {payer}" for name, payer in named.items())
+    """By which variables they are paid for, as far as that can be known."""
+    return "; ".join(f"{one.name}: {named}" for one in crew if (named := key(one)))
 
 
 def login(agent: Agent, place: str) -> Check:
@@ -178,10 +170,10 @@ def login(agent: Agent, place: str) -> Check:
     # An endpoint is asked itself.
     if (named := key(agent)) and agent.program != sys.executable:
         return Check("login", f"not needed: {named} is set")
+    if is_own(agent) and (named := places.own_endpoint(needs(agent), agent.places)):
+        return Check("login", f"not asked: its settings lead to {named}")
     if not (is_own(agent) and agent.status):
         return status(agent, 1, "")
-    if agent.places and (named := places.own_endpoint(needs(agent), agent.places)):
-        return Check("login", f"not asked: its settings lead to {named}")
     # Not in the project: its settings name programs that the agent would ask.
     return status(agent, *process.capture([place, *agent.status], 30, cwd="/"))
 

@@ -32,7 +32,6 @@ class Situation:
     task: Task | None  # as SPEC.md has it now
     attempt: int
     start: StartRef | None
-    other_branch: str  # where the start ref of the [~] task stands, if elsewhere
     files: Mapping[Stage, StageRecord]
     done: Commit | None  # the commit that ticks the task
 
@@ -73,10 +72,8 @@ def look(here: Place, *, proved: str = "") -> Situation:
         base = found[Stage.RESEARCH].base
     made = second.made.sha if second and second.made else ""
     done = _done(here, _since(here, base, head), key, made) if key else None
-    other = "" if Stage.RESEARCH in found else _elsewhere(here, head, parsed, start)
     facts = Facts(
         active=active is not None,
-        elsewhere=bool(other),
         start=_start(start, key, attempt),
         done=done is not None,
         research=_research(found.get(Stage.RESEARCH), task),
@@ -88,16 +85,7 @@ def look(here: Place, *, proved: str = "") -> Situation:
         subtask=bool(task and task.parent is not None),
         experiment=bool(task and is_experiment(task.text)),
     )
-    return Situation(facts, head, key, task, attempt, start, other, found, done)
-
-
-def _elsewhere(here: Place, head: Head, parsed: Spec, start: StartRef | None) -> str:
-    """The branch where a start ref of the `[~]` task stands, if another than this."""
-    active = {task.key for task in parsed.active}
-    if not active or (start and start.task in active):
-        return ""
-    known = refs.starts(here.repo)
-    return next((at for at, one in known if at != head.name and one.task in active), "")
+    return Situation(facts, head, key, task, attempt, start, found, done)
 
 
 def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageRecord]:

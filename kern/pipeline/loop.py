@@ -13,20 +13,17 @@ from kern.git import ignore, refs
 from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
-    departure,
     facts,
     landing,
     preflight,
     project,
-    recover,
     session,
     steps,
     summary,
 )
 from kern.pipeline.facts import Situation
-from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
-from kern.pipeline.session import Session
+from kern.pipeline.site import Options, Site
 from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import Waits
 from kern.spec import order
@@ -40,36 +37,34 @@ _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.PROVE, Do.COMMIT)
 _BEGINS = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT)
 # The tree holds no agent's work then: the gates tell how things stand before the first task.
 _UNTOUCHED = (Do.SELECT, Do.RESEARCH)
-_COLLECTS = 10  # tasks, between two of git's own tidyings
 
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
-    with session.begin(folder, options, sink, empty=options.until_done, lands=True) as begun:
-        begun.site.repo.signs = options.sign
-        departure.look(begun.site, options)
-        if (code := options.instead(begun)) is not None:
+    with session.begin(folder, options, sink, empty=options.until_done, lands=True) as site:
+        site.repo.signs = options.sign
+        session.look_ahead(site)
+        if (code := options.instead(site)) is not None:
             return code
-        loop = Loop(begun, options)
+        loop = Loop(site)
         loop.make_ready()
-        begun.site.sink(summary.begun(begun, options))
+        site.sink(summary.begun(site))
         return loop.run()
 
 
 class Loop:
     """Iterations: each carries one task to an outcome."""
 
-    def __init__(self, begun: Session, options: Options) -> None:
-        self.site, self.options, self.steered = begun.site, options, begun.steered
-        self.sink = begun.site.sink
-        self.reviews, self.waits = Reviews(begun), Waits(begun, options)
+    def __init__(self, site: Site) -> None:
+        self.site, self.options, self.sink = site, site.options, site.sink
+        self.reviews, self.waits = Reviews(site), Waits(site)
         self.branch = self.site.repo.head().branch
         self.due = Do.SELECT
-        self.taken: Key | None = None
+        at = facts.look(site)
+        steps.require_here(site, at)
         self.wanted: Key | None = None  # no other task is to be taken
-        if options.task:
-            at = facts.look(self.site)
-            self.wanted = at.wanted(self.site.papers.spec()[1], options.task)
+        if self.options.task:
+            self.wanted = at.wanted(site.papers.spec()[1], self.options.task)
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.began = time.monotonic()
@@ -95,7 +90,7 @@ class Loop:
             self._iterations()
             landing.check(self.site)
         except Asked:
-            stopped = "the next task" if self.due is Do.SELECT else self.due.words
+            stopped = "the next task" if self.due is Do.SELECT else self.due
             stopped = "; ".join(filter(None, (stopped, self._unfinished())))
         except BaseException as exc:
             error = exc
@@ -123,8 +118,6 @@ class Loop:
                 self._delay()
             if self._iterate(number):
                 number += 1
-                if not number % _COLLECTS:
-                    self.site.repo.run("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
                 if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
                     raise fault
             elif not (self.options.until_done and self._planned()):
@@ -134,9 +127,9 @@ class Loop:
         _, parsed = self.site.papers.spec()
         if self.options.delay and (parsed.active or order.select(parsed, self.passed_over)):
             self.due = Do.SELECT
-            self.steered.heed()
+            self.site.steered.heed()
             self.sink(Waiting(self.options.delay))
-            self.steered.sleep(self.options.delay)
+            self.site.steered.sleep(self.options.delay)
 
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
@@ -145,8 +138,8 @@ class Loop:
             at = self._look()
             do = self.due = resume(at.facts)
             if do in _LONG:
-                self.steered.heed()
-            self.sink(Traced(f"next: {do.words}"))
+                self.site.steered.heed()
+            self.sink(Traced(f"next: {do}"))
             begun += do in (Do.SELECT, Do.ABANDON)
             if begun > MOST_BEGUN:
                 raise KernError(
@@ -155,7 +148,7 @@ class Loop:
                     "run kern again",
                 )
             if at.key and not shown and do not in (Do.SELECT, Do.ABANDON):
-                self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
+                self.sink(TaskStarted(at.key.text, number, "" if step else do))
                 shown = True
             if do is Do.SELECT:
                 landing.land(self.site)
@@ -164,10 +157,8 @@ class Loop:
                     project.check(self.site)
                 continue  # it may have taken long
             if do is Do.SELECT:
-                if not (key := self._take()):
+                if not self._take():
                     return False
-                self.sink(TaskStarted(key.text, number))
-                shown = True
                 continue
             settled = None
             with self.waits.patience():
@@ -185,9 +176,7 @@ class Loop:
         at = steps.look(self.site)
         if at.head.branch != self.branch:
             raise switched(self.branch, at.head.name)
-        # What this run selected is not in progress elsewhere, whatever refs another branch has.
-        away = at.facts.elsewhere and at.key != self.taken
-        return replace(at, facts=replace(at.facts, elsewhere=away))
+        return at
 
     def _pays(self, do: Do) -> bool:
         """Whether an agent is about to be paid."""
@@ -195,14 +184,15 @@ class Loop:
             return True
         return order.select(self.site.papers.spec()[1], self.passed_over) is not None
 
-    def _take(self) -> Key | None:
-        self.taken = steps.take_next(self.site, self.passed_over, self.wanted)
-        if self.wanted and not self.taken:
+    def _take(self) -> bool:
+        """Whether there is a task to take."""
+        key = steps.take_next(self.site, self.passed_over, self.wanted)
+        if self.wanted and not key:
             raise KernError(
                 f"the task is no longer in {SPEC}: {self.wanted.text}",
                 hint="kern status shows those that are",
             )
-        return self.taken
+        return key is not None
 
     def _settle(self, one: Settled) -> None:
         self.settled.append(one)
@@ -238,12 +228,12 @@ class Loop:
             cost=caller.cost,
             tokens=caller.tokens,
             stopped=stopped,
-            until=bool(stopped) and self.steered.late,
+            until=bool(stopped) and self.site.steered.late,
         )
         summary.name_unsigned(self.site, self.settled)
         if error is None:
             with contextlib.suppress(KernError):  # the next run's end tries again
-                recover.drop_old(self.site)
+                session.drop_old(self.site)
         self.sink(replace(ended, called=self.options.called))
         return ended.exit_code
 

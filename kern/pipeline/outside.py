@@ -8,10 +8,9 @@ from kern.errors import UsageError
 from kern.events import GateStarted, Warned
 from kern.model import Result
 from kern.pipeline import preflight, project, trial, trust
-from kern.pipeline.options import Leave
 from kern.pipeline.project import Checked
 from kern.pipeline.rooms import Rooms
-from kern.pipeline.site import Site, in_rooms
+from kern.pipeline.site import Leave, Site, in_rooms
 from kern.pipeline.trust import Started
 from kern.sandbox.confine import unheld
 

@@ -1,7 +1,6 @@
 """What must be right before a run begins, each fault with its remedy."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,20 +19,8 @@ from kern.spec import order
 from kern.spec.file import Documents
 from kern.spec.parse import EXAMPLE, Diagnostic, Spec
 from kern.stages import prompts
-from kern.system import process
 
 _WITHIN = ("local", "worktree")  # git's folder
-
-
-def git_version() -> str:
-    """As git says it. Raises KernError for one that is missing or too old."""
-    code, said = process.capture(["git", "--version"], 10)
-    version = re.search(r"(\d{1,9})\.(\d{1,9})", said)
-    numbers = (int(version[1]), int(version[2])) if version else (0, 0)
-    detail = plain.line(said, 100) if code == 0 else "not installed, or not on PATH"
-    if numbers < repository.OLDEST:
-        raise KernError(detail, hint="install git 2.38 or newer")
-    return detail
 
 
 def prepare(

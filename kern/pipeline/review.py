@@ -7,7 +7,7 @@ from kern.errors import KernError, UsageError
 from kern.events import GateEnded, Warned
 from kern.model import Marker
 from kern.pipeline import project
-from kern.pipeline.session import Session
+from kern.pipeline.site import Site
 from kern.stages import proposal
 from kern.stages.plan import Planner
 from kern.stages.proposal import Mode, Plan
@@ -29,8 +29,8 @@ def goal(root: Path, text: str) -> str:
 class Reviews:
     """Of one run."""
 
-    def __init__(self, begun: Session) -> None:
-        site = self.site = begun.site
+    def __init__(self, site: Site) -> None:
+        self.site = site
         self.planner = Planner(site.repo, site.papers, site.templates, site.caller)
         self.rounds = self.barren = 0
         self.red: list[str] = []  # what the final gates printed

@@ -1,41 +1,39 @@
-"""What a run and a plan have in common: the repository made sure of, the lock, one caller."""
+"""A run from its first look to its end: the repository made sure of, the lock, one caller; what an
+earlier run has left; and what would end a night that nobody watches, tried while a person is there.
+"""
 
 import contextlib
+import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from kern.agents.protocol import Agent, Program
-from kern.config import Settings
-from kern.errors import KernError
-from kern.events import Sink, Warned
-from kern.git import in_place, refs, repository
+from kern import plain
+from kern.errors import KernError, UsageError
+from kern.events import Sink, StageStarted, Warned
+from kern.git import history, in_place, refs, repository
 from kern.git.repository import Repo
 from kern.journal import store
-from kern.person import Person
-from kern.pipeline import agents, attempt, isolation, preflight, recover, site, trust
-from kern.pipeline.options import Leave, Options
+from kern.model import Marker, Stage
+from kern.models import ROLES
+from kern.pipeline import agents, attempt, isolation, landing, preflight, project, site, trust
 from kern.pipeline.rooms import Rooms
-from kern.pipeline.site import Site
+from kern.pipeline.site import Options, Site
 from kern.sandbox import wall
 from kern.sandbox.confine import Sandbox
-from kern.spec.parse import Spec
+from kern.stages import prompts
 from kern.stages.call import Caller
 from kern.system import awake, control, lock, notify, process, workspace
 from kern.system.control import Steering
-from kern.system.workspace import Scope
 
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    site: Site
-    steered: Steering
-    payer: str
-    sandbox: Sandbox
-    awake: str = ""  # what keeps the machine so
+AGE_S = 30 * 86400.0
+_SLOW_S = 3.0  # a signature that takes longer may have been asked for
+_ROOM = 300 << 20  # bytes; with less a night may end
 
 
 @contextlib.contextmanager
@@ -48,7 +46,7 @@ def begin(
     commits: bool = True,
     paid: bool = True,
     lands: bool = False,
-) -> Iterator[Session]:
+) -> Iterator[Site]:
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
     called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
@@ -58,82 +56,73 @@ def begin(
     settings = replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
     templates = agents.foreseen(found.root, settings)
     crew = agents.chosen(templates.values())
-    own = preflight.person_settings(found.root)
-    first = _consent(found, settings, parsed, crew, own, options.leave)
+    own, first = preflight.person_settings(found.root), ""
+    if not options.leave.trusted:
+        new = trust.started(found, settings, parsed, crew)
+        first = trust.settle(found, new, options.leave.ask, partial(isolation.holds, found, own))
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs = agents.ready(crew, found.root) if paid else {}
-    name = found.head().name
-    scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
-    scope = replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / name)
+    name, run = found.head().name, secrets.token_hex(8)
+    copies = found.common_dir / "kern" / "run" / found.worktree / name
+    scope = replace(workspace.scope(found.root, name), copies=copies)
     wanted = isolation.wanted(found, scope, programs.values(), own)
     if paid:
-        sink = store.beside(sink, found.common_dir, name, run_id)
-        tried = lands and options.watched
-        where = found.root, name, scope, run_id, wanted.grants.env
-        sink = notify.beside(sink, settings.notify, *where, tried=tried)
-    steered = Steering(found.git_dir, run_id, sink, options.sleep, options.clock, options.until)
-    caller = _caller(found, scope, sink, programs, settings, steered, options)
+        sink = store.beside(sink, found.common_dir, name, run)
+        where = found.root, name, scope, run, wanted.grants.env
+        sink = notify.beside(sink, settings.notify, *where, tried=lands and options.watched)
+    steered = Steering(found.git_dir, run, sink, options.sleep, options.clock, options.until)
+    caller = Caller(found.root, scope, run, sink, programs, settings)
     killed = lock.holder(found.git_dir)  # it takes its note away as it ends
     with (
         isolation.ready(wanted, isolation.mode(own), sink) as held,
         control.signals(),
-        lock.hold(scope, found.git_dir, run_id),
+        lock.hold(scope, found.git_dir, run),
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(found.store),
         awake.kept(found.root, wanted=lands and own.awake) as keeper,
     ):
+        _equip(caller, found, steered, options)
         isolation.apply(held, caller)
         isolation.promised(templates if paid else {}, caller, held)
-        here = _in_rooms(found, caller, held, lands)
+        here = _in_rooms(found, caller, held, steered, options, lands=lands)
         for notice in filter(None, (scope.notice, first, *isolation.notices(held, own, settings))):
             here.warn(notice)
-        recover.tidy(here, killed)
+        _tidy(here, killed.run if killed else "")
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
-        yield Session(site.with_prompts(here), steered, agents.paid(crew), held, keeper)
+        forms = prompts.templates(found.root, settings)
+        yield replace(here, templates=forms, payer=agents.paid(crew), sandbox=held, awake=keeper)
 
 
-def _caller(
-    found: Repo,
-    scope: Scope,
-    sink: Sink,
-    programs: Mapping[str, Program],
-    settings: Settings,
-    steered: Steering,
-    options: Options,
-) -> Caller:
-    """With what the journal tells of the costs before this run, and beside it."""
+def _equip(caller: Caller, found: Repo, steered: Steering, options: Options) -> None:
+    """With a person's requests, and what the journal tells of costs before this run and beside."""
 
     def tick(seconds: float, silent: float) -> None:
         options.tick(seconds, silent)
         steered.look()
 
+    caller.sleep, caller.clock, caller.watched = steered.sleep, options.clock, options.watched
+    caller.tick, caller.heed, caller.scratch = tick, steered.heed, found.scratch
     journal = store.place(found.common_dir)
-    return Caller(
-        *(found.root, scope, steered.run, sink, programs, settings, steered.sleep, options.clock),
-        *(tick, steered.heed, found.scratch, options.watched),
-        earlier=store.costs(journal, lambda text: sink(Warned(text))),
-        beside=store.beside_me(journal, steered.run),
-    )
+    caller.earlier = store.costs(journal, lambda text: caller.sink(Warned(text)))
+    caller.beside = store.beside_me(journal, steered.run)
 
 
-def home_of(found: Repo) -> Repo:
-    """Whose worker works there; itself where it is none's."""
-    if of := os.environ.get(process.OF):
-        with contextlib.suppress(KernError):
-            home = repository.open_at(Path(of))
-            if home.common_dir == found.common_dir:
-                return home
-    return found
-
-
-def _in_rooms(found: Repo, caller: Caller, held: Sandbox, lands: bool) -> Site:
+def _in_rooms(
+    found: Repo,
+    caller: Caller,
+    held: Sandbox,
+    steered: Steering,
+    options: Options,
+    *,
+    lands: bool,
+) -> Site:
     """Where its agents work and its gates run. Raises KernError where the task in progress was
     begun in a room, and there can be none now.
     """
     mounted = isolation.rooms(held, found, caller.settings)
-    begun, home = refs.start(found, found.head().name), home_of(found)
+    begun, home = refs.start(found, found.head().name), _home(found)
     if lands and not mounted and begun and begun.mounted:
         raise KernError(
             "the task in progress was begun in a sandbox, and there is none now",
@@ -141,7 +130,7 @@ def _in_rooms(found: Repo, caller: Caller, held: Sandbox, lands: bool) -> Site:
             f"SPEC.md to [ ], then git update-ref -d {begun.ref}",
         )
     rooms = Rooms(found, isolation.proves(held), mounted, lands, home)
-    here = site.prepared(found, caller, home, rooms)
+    here = site.prepared(found, caller, home, rooms, steered, options)
     if mounted and home.root != found.root:
         caller.named = partial(wall.named, places={found.root: home.root})
     if rooms.place:
@@ -151,19 +140,13 @@ def _in_rooms(found: Repo, caller: Caller, held: Sandbox, lands: bool) -> Site:
     return here
 
 
-def _consent(
-    found: Repo,
-    settings: Settings,
-    parsed: Spec,
-    crew: Sequence[Agent],
-    own: Person,
-    leave: Leave,
-) -> str:
-    """See `trust.settle`."""
-    if leave.trusted:
-        return ""
-    holds = partial(isolation.holds, found, own)
-    return trust.settle(found, trust.started(found, settings, parsed, crew), leave.ask, holds)
+def _home(found: Repo) -> Repo:
+    """Whose worker works there; itself where it is none's."""
+    if of := os.environ.get(process.OF):
+        with contextlib.suppress(KernError):
+            home = repository.open_at(Path(of))
+            return home if home.common_dir == found.common_dir else found
+    return found
 
 
 @contextlib.contextmanager
@@ -176,3 +159,97 @@ def _leaving(caller: Caller) -> Iterator[None]:
         for place in caller.laid:
             with contextlib.suppress(OSError):
                 place.unlink()
+
+
+# ---------------------------------------------------------------- what earlier runs have left
+
+
+def _tidy(site: Site, killed: str) -> None:
+    """What a killed run has begun, and no look at the facts would finish; what a reboot took."""
+    workspace.restore(site.scope)
+    # An agent that outlived a killed kern would go on editing.
+    if ended := process.sweep(("KERN_ROOT", str(site.repo.root))):
+        site.warn(f"ended {plain.count(ended, 'process')} that an earlier run left behind")
+    if killed:
+        _count(site, killed)
+    landing.follow(site.repo, site.papers)
+
+
+def _count(site: Site, run: str) -> None:
+    """The call in which that run was killed cost something, and its journal says nothing of it."""
+    found = store.tail(store.place(site.repo.common_dir), having=json.dumps(run).encode())
+    last = next((one for one in found[::-1] if one["kind"] == "stage" and one["run"] == run), {})
+    role = next((role for role in ROLES if role == last.get("stage")), None)
+    if role and last.get("did") == "start":
+        task, model, agent = (str(last.get(name)) for name in ("task", "model", "agent"))
+        attempt = int(last.get("attempt") or 1)
+        site.caller.cut_off(StageStarted(role, task, model, attempt, agent=agent))
+
+
+def drop_old(site: Site) -> None:
+    """At its end, records of a month ago; and of tasks that are done the saved attempts and what
+    was moved aside.
+    """
+    _, parsed = site.papers.spec()
+    before = time.time() - AGE_S
+    done = {refs.slug(task.key) for task in parsed.tasks if task.marker is Marker.DONE}
+    for ref, when in refs.kept(site.repo):
+        if when < before and ref.split("/")[3] in done:
+            refs.delete(site.repo, ref)
+    places = _folders(site.scope.folder / "history")
+    places += (one for one in _folders(site.repo.aside) if one.name.rpartition("-")[0] in done)
+    for place in places:
+        with workspace.reported(place):
+            if place.lstat().st_mtime < before:
+                shutil.rmtree(place)
+
+
+def _folders(above: Path) -> list[Path]:
+    there = above.iterdir() if above.is_dir() else ()
+    return [place for place in there if place.is_dir() and not place.is_symlink()]
+
+
+# ---------------------------------------------------------------- before the first paid stage
+
+
+def look_ahead(site: Site) -> None:
+    """Raises KernError for what would end the run later; what may is a warning. What could ask is
+    tried only where a person is there to answer.
+    """
+    if os.environ.get(process.FLEET):  # the run that started it has looked
+        return
+    for hook in filter(Path.is_file, (site.hooks_folder / name for name in project.HOOKS)):
+        _require_program(site, hook)
+    for place in dict.fromkeys((site.repo.root, site.scope.folder)):
+        if (free := shutil.disk_usage(place).free) < _ROOM:
+            site.warn(f"{free >> 20} MB are free for {place}: a full disk ends the run")
+    if site.options.watched and history.signs(site.repo):
+        _sign(site)
+
+
+def _require_program(site: Site, hook: Path) -> None:
+    if not os.access(hook, os.X_OK):
+        site.warn(f"git passes over {hook}, which is not executable: chmod +x, if it is meant")
+        return
+    with hook.open("rb") as file:
+        first = os.fsdecode(file.readline(400)).strip()
+    program, *more = first.removeprefix("#!").split() or [""]
+    if Path(program).name == "env" and more and not more[0].startswith("-"):
+        program = more[0]
+    if first.startswith("#!") and program and not shutil.which(program):
+        raise UsageError(
+            f"no commit could be made: the {hook.name} hook needs {program}, which is not there",
+            hint=f"install it, or correct the first line of {hook}",
+        )
+
+
+def _sign(site: Site) -> None:
+    """Which may ask the person."""
+    began = time.monotonic()
+    empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
+    history.create(site.repo, empty, "", "", site.caller.settings.total(Stage.COMMIT))
+    if (took := time.monotonic() - began) > _SLOW_S:
+        site.warn(
+            f"signing took {took:.0f} s: if it asks each time, the night stops there; --no-sign "
+            "leaves these commits unsigned, and the morning says how to sign them"
+        )

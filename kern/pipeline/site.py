@@ -1,26 +1,75 @@
-"""Where a run works and with what: one frozen value, handed to each step."""
+"""What a run is: what the person asked for, where it works and with what. One frozen value, handed
+to each step.
+"""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kern import plain
 from kern.checks.gates import Gates
 from kern.events import Sink, Warned
 from kern.git import refs
 from kern.git.repository import Entry, Repo
-from kern.model import Key, Role, Stage
+from kern.model import Key, OnRed, Role, Stage
+from kern.models import Choices
 from kern.pipeline import place
 from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.place import Place
 from kern.pipeline.rooms import Rooms
-from kern.stages import prompts, record
+from kern.sandbox.confine import Sandbox
+from kern.stages import record
 from kern.stages.call import Caller, Said
 from kern.stages.prompts import Template
 from kern.stages.record import StageRecord
+from kern.system import process, waits
+from kern.system.control import Steering
 
 # Of a fence or comment in SPEC.md that hides what follows.
 CLOSE = "close it, then run kern again: it resumes"
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """What a person lets a repository start in this run, and where."""
+
+    trusted: bool = False
+    ask: Callable[[Sequence[str], bool], bool] = lambda lines, first: False  # see pipeline.trust
+
+
+@dataclass(slots=True)
+class Options:
+    """What a person has chosen for a run."""
+
+    iterations: int = 5
+    delay: float = 10.0
+    wait: bool = True  # for a usage limit's reset
+    max_cost: float = 0.0  # US dollars; 0: what kern.toml says
+    until_done: bool = False  # where no task is left, ask whether the goal is reached
+    on_red: OnRed = OnRed.STOP
+    task: str = ""  # the only one that is to be taken, as a person names it
+    models: Choices = field(default_factory=dict)  # with their efforts
+    leave: Leave = field(default_factory=Leave)
+    sleep: Callable[[float], None] = waits.sleep
+    watched: bool = False  # a person looks at what agents do
+    tick: process.Tick = process.unwatched
+    countdown: Callable[[float], None] = lambda seconds: None
+    clock: Callable[[], float] = time.time
+    until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
+    jobs: str = ""  # so many tasks at once, or `auto`; empty: what kern.toml says
+    # Another way to carry out the tasks of a site, once all is made sure of: its exit code; None:
+    # this one.
+    instead: Callable[[Any], int | None] = lambda site: None
+    scheduler: str = ""  # of the cluster that works for it; empty: what kern.toml says
+    sign: bool = True  # where the person does
+
+    @property
+    def called(self) -> str:
+        """How a person begins the like of this run, but for how many tasks."""
+        words = ["kern", *(["-j", self.jobs] if self.jobs else [])]
+        return " ".join([*words, *(["--scheduler", self.scheduler] if self.scheduler else [])])
 
 
 @dataclass(slots=True)
@@ -37,11 +86,17 @@ class Memory:
 class Site(Place):
     caller: Caller
     gates: Gates
-    templates: Mapping[Role, Template]
     home: Repo  # the person's own tree, where this is a worker's
     hooks_folder: Path  # of git's hooks, before any agent can name another
-    memory: Memory
     rooms: Rooms
+    steered: Steering
+    options: Options
+    memory: Memory = field(default_factory=Memory)
+    # Known last: a killed agent may have left prompts.
+    templates: Mapping[Role, Template] = field(default_factory=dict)
+    sandbox: Sandbox | None = None
+    payer: str = ""
+    awake: str = ""  # what keeps the machine so
 
     @property
     def sink(self) -> Sink:
@@ -66,21 +121,19 @@ class Site(Place):
 
     def keep_document(self, name: str, text: str) -> str:
         """Keep a text of SPEC.md or LEARNINGS.md, which no tree holds; how to see it."""
-        tree, head = document_tree(self.repo, name, text), self.repo.head().commit
+        blob, head = self.repo.blob(plain.encode(text)), self.repo.head().commit
+        tree = self.repo.tree_with("", {name: Entry("100644", blob)})
         ref = refs.keep(self.repo, plain.slug(name), "left", tree, f"{name} as it was\n", head)
         return f"git show {ref}:{name}"
 
 
-def document_tree(repo: Repo, name: str, text: str) -> str:
-    return repo.tree_with("", {name: Entry("100644", repo.blob(plain.encode(text)))})
-
-
-def prepared(repo: Repo, caller: Caller, home: Repo, rooms: Rooms) -> Site:
-    """Still without prompts: a killed agent may have left some. `home`: the person's own tree."""
+def prepared(
+    repo: Repo, caller: Caller, home: Repo, rooms: Rooms, steered: Steering, options: Options
+) -> Site:
+    """`home`: the person's own tree."""
     gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
-    hooks = home.hooks_folder()
-    papers = place.documents(repo)
-    here = Site(repo, caller.scope, papers, caller, gates, {}, home, hooks, Memory(), rooms)
+    papers, hooks = place.documents(repo), home.hooks_folder()
+    here = Site(*(repo, caller.scope, papers, caller, gates, home, hooks, rooms, steered, options))
     return in_rooms(here, rooms)
 
 
@@ -90,11 +143,6 @@ def in_rooms(site: Site, rooms: Rooms) -> Site:
         tree, site.repo.head(), mounted=mounted
     )
     return replace(site, rooms=rooms)
-
-
-def with_prompts(site: Site) -> Site:
-    root, settings = site.repo.root, site.caller.settings
-    return replace(site, templates=prompts.templates(root, settings))
 
 
 def drop_start(site: Site, at: Situation) -> None:

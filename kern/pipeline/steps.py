@@ -65,13 +65,16 @@ def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = Non
     return site.papers.update(apply)
 
 
-def stop(site: Site, at: Situation) -> None:
-    """The task in progress belongs to another branch of this working tree."""
-    text = at.key.text if at.key else ""
-    raise KernError(
-        f"the task in progress was begun on branch {at.other_branch}: {text}",
-        hint=f"git switch {at.other_branch}, or set its marker in SPEC.md to [ ] here",
-    )
+def require_here(site: Site, at: Situation) -> None:
+    """Raises KernError where the task in progress was begun on another branch of this tree."""
+    if not at.facts.active or at.files or (at.start and at.start.task == at.key):
+        return
+    for name, start in refs.starts(site.repo):
+        if name != at.head.name and start.task == at.key:
+            raise KernError(
+                f"the task in progress was begun on branch {name}: {start.task.text}",
+                hint=f"git switch {name}, or set its marker in SPEC.md to [ ] here",
+            )
 
 
 def undo(site: Site, at: Situation) -> None:
@@ -104,7 +107,6 @@ def undo(site: Site, at: Situation) -> None:
 # What each row of the resume table does; SELECT is the loop's. Each returns how the task's
 # iteration ended, where it did.
 STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
-    Do.STOP: stop,
     Do.FINISH: settle.finish,
     Do.ABANDON: undo,
     Do.BOOK: settle.book,

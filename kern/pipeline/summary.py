@@ -10,33 +10,30 @@ from kern.events import RunEnded, RunStarted
 from kern.journal import store
 from kern.model import Cost, Marker, Need, Outcome
 from kern.pipeline import isolation, preflight
-from kern.pipeline.options import Options
-from kern.pipeline.session import Session
 from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
 from kern.spec import notes, order
 from kern.spec.parse import Kind, Spec, parse
 
 
-def begun(session: Session, options: Options) -> RunStarted:
+def begun(site: Site) -> RunStarted:
     """What a person sees first."""
-    site, count = session.site, options.iterations
-    _, parsed = site.papers.spec()
+    count, (_, parsed) = site.options.iterations, site.papers.spec()
     settings, branch = site.caller.settings, site.repo.head().name
     tasks = min(count, order.ahead(parsed))
     return RunStarted(
         *(site.caller.run, str(site.repo.root), branch, str(site.scope.folder)),
         notes.commands(parsed, settings),
-        session.payer,
+        site.payer,
         order.still(parsed),
         count,
         *store.forecast(store.place(site.repo.common_dir), tasks),
-        *(settings.budget.run, options.until),
+        *(settings.budget.run, site.options.until),
         preflight.lands(site.repo, branch),
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
         preflight.yours(site.repo) if site.rooms.mounted else "",
-        isolation.described(session.sandbox),
-        session.awake,
+        isolation.described(site.sandbox) if site.sandbox else "",
+        site.awake,
     )
 
 

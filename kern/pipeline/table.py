@@ -32,7 +32,6 @@ class Research(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Facts:
     active: bool = False  # a task is [~]
-    elsewhere: bool = False  # its start ref stands on another branch of this working tree
     start: Start = Start.NONE
     done: bool = False  # a commit since the base ticks the task
     research: Research = Research.NONE
@@ -46,25 +45,19 @@ class Facts:
 
 
 class Do(StrEnum):
-    """The next thing to do; the letters are the rows of the resume table in `kern help inside`."""
+    """The next thing to do, in words for a person: the rows of the table in `kern help inside`."""
 
-    STOP = "a: stop, the task is in progress on another branch"
-    FINISH = "b: the commit is there: tick the task"
-    SELECT = "c: take the next task"
-    ABANDON = "d: the task was taken out of progress: its unfinished work is saved first"
-    BOOK = "e: save the failed attempt, note why"
-    RELEASE = "f: split or skip the task, or note its question"
-    COMMIT = "g: commit the finished work"
-    PROVE = "h: run the gates on the finished work"
-    UNDO = "i: save the interrupted attempt, retry"
-    CONCLUDE = "j: the experiment did not work: commit what it taught"
-    RESEARCH = "k: research"
-    IMPLEMENT = "l: implement"
-
-    @property
-    def words(self) -> str:
-        """For a person, who knows nothing of the table."""
-        return self.partition(": ")[2]
+    FINISH = "the commit is there: tick the task"
+    SELECT = "take the next task"
+    ABANDON = "the task was taken out of progress: its unfinished work is saved first"
+    BOOK = "save the failed attempt, note why"
+    RELEASE = "split or skip the task, or note its question"
+    COMMIT = "commit the finished work"
+    PROVE = "run the gates on the finished work"
+    UNDO = "save the interrupted attempt, retry"
+    CONCLUDE = "the experiment did not work: commit what it taught"
+    RESEARCH = "research"
+    IMPLEMENT = "implement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +75,6 @@ class Settled:
 
 def resume(facts: Facts) -> Do:
     """The resume table, first match wins."""
-    if facts.active and facts.elsewhere:
-        return Do.STOP
     if facts.done and (facts.active or facts.start is not Start.NONE):
         return Do.FINISH
     if not facts.active:

@@ -11,8 +11,7 @@ from dataclasses import replace
 from kern import events, plain
 from kern.errors import LimitReached, Outage
 from kern.events import LimitReset
-from kern.pipeline.options import Options
-from kern.pipeline.session import Session
+from kern.pipeline.site import Site
 
 UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
 RESET_MARGIN_S = 5.0
@@ -21,9 +20,9 @@ RESET_MARGIN_S = 5.0
 class Waits:
     """Of one run."""
 
-    def __init__(self, begun: Session, options: Options) -> None:
-        self.caller, self.steered, self.options = begun.site.caller, begun.steered, options
-        self.most = begun.site.caller.settings.max_wait
+    def __init__(self, site: Site) -> None:
+        self.caller, self.steered, self.options = site.caller, site.steered, site.options
+        self.most = site.caller.settings.max_wait
         self.outage: events.Outage | None = None  # the last wait for the API
         self.count, self.waited = 0, 0.0  # for one limit, or one outage
 

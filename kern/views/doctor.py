@@ -25,7 +25,7 @@ from kern.sandbox.confine import Means
 from kern.spec import notes
 from kern.spec.parse import Spec, parse
 from kern.stages import prompts
-from kern.system import workspace
+from kern.system import process, workspace
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _WIDTH = len(WARNING)
@@ -98,7 +98,8 @@ def _kern(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
 
 
 def _git(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
-    yield Check("git", preflight.git_version())
+    code, said = process.capture(["git", "--version"], 10)
+    yield Check("git", "not installed, or not on PATH" if code else plain.line(said, 100))
 
 
 def _repository(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
@@ -128,7 +129,7 @@ def _login(repo: Repo | None, agent: Agent, program: str) -> Check:
 
 
 def _billing(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
-    said = (f"{one.name}: {agents.paid([one]) or 'its login'}" for one in crew)
+    said = (f"{one.name}: {agents.key(one) or 'its login'}" for one in crew)
     yield Check("billing", "\n".join(said))
 
 

@@ -16,8 +16,8 @@ from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Role, Stage, Tier
 from kern.pipeline import agents, isolation, preflight, trust
-from kern.pipeline.options import Options
 from kern.pipeline.preflight import tried
+from kern.pipeline.site import Options
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import edit, notes, order
 from kern.spec.parse import Spec, Task, is_experiment, parse
@@ -106,7 +106,7 @@ def _task(
         yield "        an experiment: what works is kept, and its lesson in any case"
     do = resume(seen.at.facts)
     if do is not Do.SELECT:
-        yield f"        it goes on with: {str(do).partition(': ')[2]}"
+        yield f"        it goes on with: {do}"
     shown = notes.checks(seen.parsed, task, settings).shown
     for number, text in enumerate(shown or ["none; commits will be unverified"]):
         yield f"{'' if number else 'gates:':<8}{plain.line(text, 160)}"

@@ -118,15 +118,6 @@ def test_one_that_outlasts_the_longest_wait_ends_the_run_and_the_next_goes_on(
     assert fake.stages.count("research") == 1
 
 
-def test_no_wait_ends_it_after_the_tries(repo: Path, fake: Fake, kern: Kern) -> None:
-    fake.script(research=[REFUSED])
-    ran = kern("1", "0", "--no-wait")
-    assert ran.code == 3, ran.said
-    assert fake.stages == ["research"] * 3
-    assert "not waited for: --no-wait" in ran.err
-    assert "next try" not in ran.said
-
-
 @pytest.mark.parametrize(
     ("status", "said"),
     [

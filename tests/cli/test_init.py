@@ -259,7 +259,7 @@ def test_a_check_that_does_not_end_is_ended_and_a_comment(
     empty: Path, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kern.cli import init
-    from kern.pipeline.options import Leave
+    from kern.pipeline.site import Leave
 
     write(empty, {"Makefile": "test:\n\techo $$PPID > ../pids; sleep 600\nlint:\n\ttrue\n"})
     monkeypatch.setattr(init, "LIMIT_S", 1.0)

@@ -14,12 +14,12 @@ from kern.many import Many
 from kern.memory import changes
 from kern.memory.changes import Taught
 from kern.pipeline import site
-from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
-from kern.pipeline.site import Site
+from kern.pipeline.site import Leave, Options, Site
 from kern.spec.parse import parse
 from kern.stages.call import Caller
 from kern.system import workspace
+from kern.system.control import Steering
 
 
 def sh(folder: Path, *commands: str) -> str:
@@ -48,7 +48,8 @@ class Project:
         scope = workspace.scope(self.root, found.head().branch)
         caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
         rooms = Rooms(found, held=False, mounted=False, lands=False)
-        return site.prepared(found, caller, found, rooms)
+        steered = Steering(found.git_dir, caller.run, caller.sink)
+        return site.prepared(found, caller, found, rooms, steered, Options())
 
     def lander(self, **chosen: Any) -> Lander:
         here = self.site()

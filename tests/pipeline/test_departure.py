@@ -68,15 +68,6 @@ def test_unsigned_commits_are_named_with_what_signs_them(
     assert seen.exists() and "gpgsig" in git("cat-file", "commit", "HEAD")
 
 
-def test_many_at_once_leave_their_commits_unsigned_as_well(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    signs(repo, git, "exit 1")
-    ran = kern("-j", "2", "1", "--no-sign")
-    assert ran.code == 0, ran.said
-    assert "1 commit of this run not signed" in ran.out
-
-
 def test_on_a_terminal_you_may_leave_once_the_first_stage_has_answered(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:

@@ -1,18 +1,8 @@
 """Where a run's commits land: on the branch in use, or on a new one, begun under the lock."""
 
-import time
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import Fake, Git, Inline, Kern
-
-TODAY = time.strftime("%Y-%m-%d")
-NEW = "kern/tonight"
-
-
-def branches(git: Git) -> list[str]:
-    return git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
 def test_a_run_says_first_where_it_lands(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
@@ -36,10 +26,3 @@ def test_nothing_is_begun_after_the_time_of_until(repo: Path, fake: Fake, inline
     assert ran.code == 0 and fake.stages == ["research", "implement", "commit"]
     assert "until: no task and no stage is begun after " in ran.err
     assert "the time of --until has come; the next kern goes on with: the next task" in ran.err
-
-
-@pytest.mark.parametrize("text", ["yesterday", "25:00", "7", "07:60", "-1:00", ""])
-def test_what_is_no_time_of_day_is_said(repo: Path, fake: Fake, kern: Kern, text: str) -> None:
-    ran = kern("1", f"--until={text}")
-    assert ran.code == 2 and fake.calls == []
-    assert f"--until takes a time of day: {text!r} is none" in ran.err

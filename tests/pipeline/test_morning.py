@@ -49,18 +49,6 @@ def test_a_task_that_mends_its_first_attempt_may_be_done_without_another_call(
     assert (repo / "work.txt").exists()
 
 
-def test_a_persons_commit_alone_is_no_done_task_of_an_agent_that_tells_no_calls(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    lie = {"run": [COMMITS.format(git=GIT)], "result": "Did it.\n\nSUCCESS"}
-    fake.script(implement=[lie, {"result": "FAILED: no"}])
-    ran = kern("1", "0")
-    assert "[x]" not in spec(repo)
-    assert "attempt 1 failed: SUCCESS was claimed, but nothing changed" in ran.out
-    assert (repo / "mine.txt").read_text() == "mine\n"
-    assert git("status", "--porcelain", "mine.txt") == ""
-
-
 # ---------------------------------------------------------------- what it cost
 
 
@@ -97,19 +85,6 @@ def _acts(transcript: Path) -> int:
 
 
 # ---------------------------------------------------------------- many at once
-
-
-def test_an_experiment_that_did_not_work_is_none_that_is_done_with_many_at_once(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] Experiment: does a cache help?\n")
-    git("commit", "--quiet", "--all", "--message=tasks")
-    no = {"result": "Tried.\n\n## Learned\nIt brings nothing at all here.\n\nFAILED: no gain"}
-    fake.script(implement=[no])
-    ran = kern("-j", "2", "1")
-    assert "0 done, 1 experiment did not work" in ran.out, ran.said
-    assert "did not work: " in ran.out
-    assert kern("report").out.startswith("0 done")
 
 
 def test_what_a_task_did_to_its_gates_outlives_the_proof_of_the_landing(

@@ -66,13 +66,3 @@ def test_a_task_that_was_interrupted_is_gone_on_with_by_its_name_only(
     assert "second thing is in progress and comes first: 1: first" in other.err
     assert kern("--task", "2").code == 0
     assert done(repo) == ["[x] second thing", "[x] old"]
-
-
-@pytest.mark.parametrize(
-    "argv", [("--task",), ("--task", "-n"), ("--max-cost", "-1"), ("1", "0", "--task", "1", "2")]
-)
-def test_an_option_without_its_value_is_a_usage_error(
-    kern: Kern, fake: Fake, argv: tuple[str, ...]
-) -> None:
-    assert kern(*argv).code == 2
-    assert fake.stages == []

@@ -1,4 +1,4 @@
-"""`kern undo`: a commit taken back by a new one, all of it or nothing; and `kern retry`."""
+"""`kern undo`: a commit taken back by a new one, all of it or nothing."""
 
 import os
 import shutil
@@ -77,18 +77,6 @@ def test_the_commit_is_taken_back_by_one_that_opens_the_task(
     assert again.code == 2 and "it is not done, so there is nothing to undo" in again.err
 
 
-def test_an_undone_task_is_carried_out_again_and_undone_again(
-    repo: Path, git: Git, kern: Kern, fake: Fake, done: str
-) -> None:
-    assert kern("undo", "1").code == 0
-    fake.script(implement=[did("echo second > second.txt")] * 3)
-    assert kern("--task", "1").code == 0
-    second = git("rev-parse", "HEAD")
-    ran = kern("undo", "1")
-    assert f"takes {second[:7]} back" in ran.out
-    assert not (repo / "second.txt").exists()
-
-
 def test_what_a_person_has_not_committed_stays_byte_for_byte(
     repo: Path, git: Git, kern: Kern, done: str
 ) -> None:
@@ -124,30 +112,6 @@ def test_an_untracked_file_in_the_way_is_not_overwritten(
     ran = kern("undo", "1")
     assert ran.code == 2 and "gone.txt" in ran.err
     assert (repo / "gone.txt").read_text() == "mine\n" and git("rev-parse", "HEAD") == head
-
-
-def test_a_file_whose_times_alone_differ_is_taken_back(
-    repo: Path, git: Git, kern: Kern, done: str
-) -> None:
-    for name in ("a.txt", "new/a.txt"):
-        os.utime(repo / name, (1, 1))
-    ran = kern("undo", "1")
-    assert ran.code == 0 and "changed meanwhile" not in ran.out
-    assert git("status", "--porcelain") == ""
-
-
-def test_a_file_marked_as_unchanged_in_the_index_is_not_overwritten(
-    repo: Path, git: Git, kern: Kern, done: str
-) -> None:
-    git("update-index", "--assume-unchanged", "a.txt", "new/a.txt")
-    (repo / "a.txt").write_text("local\n")
-    (repo / "new/a.txt").write_text("local\n")
-    before = git("rev-parse", "HEAD")
-    ran = kern("undo", "1")
-    assert ran.code == 2 and "not committed: a.txt" in ran.err
-    assert (repo / "a.txt").read_text() == (repo / "new/a.txt").read_text() == "local\n"
-    assert git("rev-parse", "HEAD") == before
-    assert git("ls-files", "-v", "a.txt") == "h a.txt"
 
 
 def test_what_later_commits_build_on_is_refused_and_nothing_changes(
@@ -206,19 +170,6 @@ def test_a_commit_that_holds_more_than_kern_made_is_refused_and_a_rebased_one_is
     assert (repo / "gone.txt").exists() and git("status", "--porcelain") == ""
 
 
-def test_the_last_subtask_opens_its_parent_too(
-    repo: Path, git: Git, kern: Kern, fake: Fake
-) -> None:
-    tasks(repo, git, "- [ ] whole\n  - [ ] part\n")
-    fake.script(implement=[did("echo x > x.txt")])
-    assert kern("1").code == 0
-    assert markers((repo / "SPEC.md").read_text()) == ["[x] whole", "[x] part"]
-    ran = kern("undo", "part")
-    assert ran.code == 0
-    assert markers((repo / "SPEC.md").read_text()) == ["[ ] whole", "[ ] part"]
-    assert git("status", "--porcelain") == ""
-
-
 def test_a_spec_that_git_ignores_is_opened_after_the_commit(
     repo: Path, git: Git, kern: Kern, fake: Fake
 ) -> None:
@@ -231,17 +182,6 @@ def test_a_spec_that_git_ignores_is_opened_after_the_commit(
     assert kern("undo", "1").code == 0
     assert markers((repo / "SPEC.md").read_text()) == ["[ ] add a greeting"]
     assert not (repo / "x.txt").exists() and git("status", "--porcelain") == ""
-
-
-def test_a_change_that_is_gone_already_leaves_only_the_task_to_open(
-    repo: Path, git: Git, kern: Kern, done: str
-) -> None:
-    git("checkout", f"{done}~", "--", "a.txt", "gone.txt")
-    git("rm", "--quiet", "new/a.txt")
-    git("commit", "--quiet", "--message=by hand")
-    assert kern("undo", "1").code == 0
-    assert markers((repo / "SPEC.md").read_text())[0] == "[ ] write a"
-    assert git("status", "--porcelain") == ""
 
 
 def test_a_kill_anywhere_leaves_all_of_it_or_nothing(
@@ -264,53 +204,3 @@ def test_a_kill_anywhere_leaves_all_of_it_or_nothing(
         assert markers((repo / "SPEC.md").read_text())[0] == "[ ] write a"
         assert (repo / "gone.txt").exists() and not (repo / "new").exists()
     assert number > 4
-
-
-def test_another_undo_right_after_a_kill_finds_everything_in_place(
-    repo: Path, git: Git, kern: Kern, stable: Stable, done: str
-) -> None:
-    start = git("rev-parse", "HEAD")
-    for number in range(1, 40):
-        git("reset", "--quiet", "--hard", start)
-        if stable.kern(["undo", "1"], repo, str(number)).code >= 0:
-            break
-        moved = git("rev-parse", "HEAD") != start
-        ran = kern("undo", "2")
-        assert ran.code == 0, ran.err
-        assert git("status", "--porcelain") == "", (number, git("diff", "HEAD"), git("diff"))
-        text = (repo / "SPEC.md").read_text()
-        assert markers(text)[:2] == [f"[{' ' if moved else 'x'}] write a", "[ ] write b"]
-
-
-# -------------------------------------------------------------------- retry
-
-STUCK = """\
-- [ ] stuck
-  mine
-  > **Research:**
-  >   - Files: a.txt
-  > **Attempt 1:** no (kept: kern/attempts/stuck-1/1)
-  > **Attempt 2:** no
-  > **Attempt 3:** no
-  > **Blocked:** 3 attempts failed, the last: no
-"""
-
-
-def test_a_task_whose_attempts_are_used_up_is_tried_afresh(
-    repo: Path, git: Git, kern: Kern, fake: Fake
-) -> None:
-    tasks(repo, git, STUCK)
-    ran = kern("retry", "1")
-    assert ran.code == 0, ran.err
-    left = "- [ ] stuck\n  mine\n  > **Research:**\n  >   - Files: a.txt\n"
-    assert (repo / "SPEC.md").read_text() == left
-    fake.script(implement=[did("echo x > x.txt")])
-    assert kern("1").code == 0
-    assert fake.stages == ["research", "implement", "commit"]
-
-
-def test_what_cannot_be_retried_is_told(repo: Path, git: Git, kern: Kern) -> None:
-    tasks(repo, git, "- [x] done\n- [ ] new\n- [~] busy\n")
-    assert "kern undo 1" in kern("retry", "1").err
-    assert kern("retry", "2").out == "no attempt counts: 2: new\n"
-    assert "in progress" in kern("retry", "3").err

@@ -19,7 +19,7 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC
-from kern.pipeline.options import Options
+from kern.pipeline.site import Options
 from kern.views import dryrun
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Heard, Inline, Kern, patience, wait_for
 from tests.kit.terminal import on_terminal
