@@ -1,6 +1,5 @@
 """An API, or a network, that is away: it is waited for as a usage limit is, and nothing is lost."""
 
-import json
 import re
 import signal
 import time
@@ -138,15 +137,6 @@ def test_what_is_no_outage_ends_the_run_at_once(
     assert said in ran.err
 
 
-def test_one_that_fails_each_second_call_costs_no_wait(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    fake.script(**{name: [error(503, "x"), step] for name, step in GOOD.items()})
-    ran = inline(1)
-    assert ran.code == 0, ran.err
-    assert pauses(ran) == []
-
-
 @pytest.mark.parametrize("stage", ["research", "implement"])
 def test_an_agent_without_a_sign_of_life_waits_for_its_api(
     repo: Path, fake: Fake, inline: Inline, stage: str, monkeypatch: pytest.MonkeyPatch
@@ -198,18 +188,6 @@ def test_it_can_be_ended_while_it_waits(
     again = kern("1", "0")
     assert again.code == 0, again.said
     assert fake.stages[asked:] == ["commit"]
-
-
-def test_a_person_is_notified_once(repo: Path, fake: Fake, inline: Inline, tmp_path: Path) -> None:
-    own = tmp_path / "home" / ".config" / "kern" / "config.toml"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    before = own.read_text() if own.exists() else ""
-    own.write_text(f"notify = 'cat >> {tmp_path}/told'\n{before}")
-    fake.script(research=[*[REFUSED] * 6, GOOD["research"]])
-    assert inline(1).code == 0
-    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
-    assert [one["event"] for one in told] == ["outage", "run-ended"]
-    assert SAID in told[0]["why"]
 
 
 def test_a_worker_waits_by_itself_and_the_run_tells_of_it_once(

@@ -106,18 +106,6 @@ def test_half_a_change_is_put_back_before_another_takes_over(
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "work.txt"]
 
 
-def test_the_agent_that_worked_stands_in_the_stage_file_and_the_journal(
-    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
-) -> None:
-    toml(repo, git, '[stages.implement]\nagent = "pal"\n')
-    assert inline(1).code == 0
-    lines = store.place(repo / ".git").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    ended = [one for one in records if one["kind"] == "stage" and one["did"] == "end"]
-    assert [one["agent"] for one in ended] == ["claude", "pal", "claude"]
-    assert ended[1]["cost_usd"] == 0.25
-
-
 def test_a_role_that_nothing_holds_is_refused(
     repo: Path, pal: Path, inline: Inline, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,17 +22,6 @@ def tasks(repo: Path, git: Git, fake: Fake) -> None:
     fake.script(implement=[GOOD])
 
 
-@pytest.mark.parametrize("argv", [("--task", "2"), ("run", "1", "0", "--task", "SECOND")])
-def test_that_task_alone_is_carried_out(
-    repo: Path, git: Git, kern: Kern, fake: Fake, argv: tuple[str, ...]
-) -> None:
-    assert "task:   second thing" in kern(*argv, "-n").out
-    ran = kern(*argv)
-    assert ran.code == 0, ran.err
-    assert fake.stages == ["research", "implement", "commit"]
-    assert done(repo) == ["[x] second thing", "[x] old"]
-
-
 @pytest.mark.parametrize(
     ("argv", "said", "hint"),
     [

@@ -268,27 +268,6 @@ def test_a_dry_run_writes_not_one_byte_and_foretells_the_run(
     assert f"prompt of {tokens} tokens" in plain.out
 
 
-def test_a_dry_run_in_the_middle_of_a_task_names_where_it_goes_on(
-    repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, tmp_path: Path
-) -> None:
-    overloaded = {"is_error": True, "api_error_status": 529}
-    step = {"run": ["echo half > half.txt"], "result": "Overloaded", "fields": overloaded}
-    fake.script(implement=[step])
-    assert inline(1, wait=False).code == 3
-    assert "- [~]" in spec(repo)
-    watched = (repo, tmp_path / "kern", tmp_path / "home")
-    before = listing(*watched)
-
-    dry, status = kern("-nv"), kern("status", "--json")
-
-    assert listing(*watched) == before
-    assert dry.code == 0
-    begins = re.search(r"^ +it goes on with: (.*)$", dry.out, re.M)
-    assert begins
-    assert begins[1].strip() in json.loads(status.out)["resume"]
-    assert "- Files: a.txt:1-1" in dry.out
-
-
 def test_what_done_tasks_left_goes_with_a_run_s_end_once_it_is_old(
     repo: Path,
     git: Git,

@@ -142,17 +142,6 @@ def test_what_was_never_done_or_is_not_there_is_told(repo: Path, git: Git, kern:
     assert "kern 1 goes on with it" in ran.err
 
 
-def test_a_task_ticked_by_hand_is_refused(repo: Path, git: Git, kern: Kern) -> None:
-    tasks(repo, git, "- [ ] a\n- [ ] b\n- [x] whole\n  - [x] part\n- [ ] c\n")
-    (repo / "SPEC.md").write_text("- [x] a\n- [x] b\n- [x] whole\n  - [x] part\n- [x] c\n")
-    ran = kern("undo", "c")
-    assert ran.code == 2 and "no commit of kern's on this branch finished it: 5: c" in ran.err
-    assert "[ ] in kern edit opens it again" in ran.err
-    git("commit", "--quiet", "--all", "--message=three at once")
-    ran = kern("undo", "a")
-    assert ran.code == 2 and "no commit of kern's on this branch finished it: 1: a" in ran.err
-
-
 def test_a_commit_that_holds_more_than_kern_made_is_refused_and_a_rebased_one_is_not(
     repo: Path, git: Git, kern: Kern, done: str
 ) -> None:
