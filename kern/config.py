@@ -88,9 +88,7 @@ class Tokens:
 
     def left(self, spent: Spent) -> float:
         """For the next stage; 0: no bound."""
-        so_far = ((self.run, spent.run_tokens), (self.task, spent.task_tokens), (self.stage, 0))
-        bounds = [most - used for most, used in so_far if most]
-        return max(min(bounds), 1) if bounds else 0
+        return _left(self, spent.run_tokens, spent.task_tokens, least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +122,13 @@ class Budget:
 
     def left(self, spent: Spent) -> float:
         """What the next stage may cost at most; 0: no bound."""
-        bounds = [
-            most - so_far
-            for most, so_far in (
-                (self.run, spent.run),
-                (self.task, spent.task),
-                (self.stage, 0.0),
-            )
-            if most
-        ]
-        return round(max(min(bounds), _MARGIN), 4) if bounds else 0.0
+        return round(_left(self, spent.run, spent.task, least=_MARGIN), 4)
+
+
+def _left(most: Tokens | Budget, run: float, task: float, *, least: float) -> float:
+    """Of the bounds what the run and the task have not used; 0: there is no bound."""
+    bounds = [of - used for of, used in ((most.run, run), (most.task, task), (most.stage, 0)) if of]
+    return max(min(bounds), least) if bounds else 0
 
 
 @dataclass(frozen=True, slots=True)

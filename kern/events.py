@@ -1,24 +1,74 @@
-"""What happened, as frozen values. A `Sink` is a callable that takes one; it decides nothing."""
+"""What happened, as values: an event knows its fields, its lines in the journal and its sentence.
+
+`journal/sentences.py` makes the sentence of the journal's record, so that a run and `kern log` say
+the same, of an old journal too. Pure.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from enum import Enum
+from typing import Any, ClassVar, dataclass_transform
 
 from kern.model import Act, Cost, Need, Outcome, Question, Result, Role
 
+Record = Mapping[str, Any]
+_LONGEST = 4000  # characters of a text from outside
+SAYS: dict[str, str] = {  # and what is no event by itself, or only an older kern's
+    "commit": "  git show {commit:.7}",
+    "error": "ended early: {text}",
+    "request": "{did}",
+}
 
+
+@dataclass_transform(frozen_default=True)
 class Event:
-    """What any of them is. `KEPT`: its kind in the journal, and which values that keeps, where it
-    names them otherwise `theirs=ours`; empty: it is seen live, and no more.
+    """Any of them is a frozen dataclass. `keeps`: its kind in the journal and the values there;
+    `theirs=ours` where it names one otherwise, `theirs:value` where that is always the same; empty:
+    it is seen live, and no more. `says`: its sentence with these values.
     """
 
-    __slots__ = ()
-    KEPT: ClassVar[str] = ""
+    keeps: ClassVar[str]
+
+    def __init_subclass__(cls, keeps: str = "", says: str = "") -> None:
+        dataclass(frozen=True)(cls)
+        cls.keeps = keeps
+        kind, *names = keeps.split() or [""]
+        did = [name[4:] for name in names if name.startswith("did:")]
+        if says:
+            SAYS[" ".join([kind, *did])] = says
+
+    def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
+        """What the journal keeps of it. `worker`: of one of many, whose task is done when its
+        commit has landed, which is not its own to say.
+        """
+        return [self.row()] if self.keeps else []
+
+    def row(self, **more: Any) -> dict[str, Any]:
+        kind, *names = self.keeps.split()
+        row: dict[str, Any] = {"kind": kind}
+        for name in names:
+            theirs, same, value = name.partition(":")
+            theirs, _, ours = theirs.partition("=")
+            row[theirs] = value if same else _kept(getattr(self, ours or theirs))
+        return row | more
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted(Event):
-    KEPT: ClassVar[str] = "run did:start run root iterations payer open=open_tasks models"
+def _kept(value: object) -> object:
+    match value:
+        case Enum():
+            return str(value)
+        case str():
+            return value[:_LONGEST]
+        case float():
+            return round(value, 6)
+        case Mapping():
+            return {str(name): one for name, one in value.items()}
+        case tuple():
+            return [_kept(one) for one in value]
+    return value
+
+
+class RunStarted(Event, keeps="run did:start run root iterations payer open=open_tasks models"):
     run: str
     root: str
     branch: str
@@ -38,17 +88,13 @@ class RunStarted(Event):
     awake: str = ""  # what keeps the machine so
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStarted(Event):
-    KEPT: ClassVar[str] = "task did:start task iteration resumed"
+class TaskStarted(Event, keeps="task did:start task iteration resumed"):
     task: str
     iteration: int
     resumed: str = ""  # at which step, where an earlier run left it
 
 
-@dataclass(frozen=True, slots=True)
-class StageStarted(Event):
-    KEPT: ClassVar[str] = "stage did:start task stage model attempt agent mode"
+class StageStarted(Event, keeps="stage did:start task stage model attempt agent mode"):
     stage: Role
     task: str
     model: str
@@ -57,7 +103,6 @@ class StageStarted(Event):
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Acted(Event):
     """The agent at work, as far as its live output shows it."""
 
@@ -65,12 +110,11 @@ class Acted(Event):
     act: Act
 
 
-@dataclass(frozen=True, slots=True)
-class StageFinished(Event):
-    KEPT: ClassVar[str] = (
-        "stage did:end task stage model attempt agent cost_usd tokens "
-        "turns session denied effort version sent_back seconds"
-    )
+class StageFinished(
+    Event,
+    keeps="stage did:end task stage model attempt agent cost_usd tokens turns session denied"
+    " effort version sent_back seconds",
+):
     stage: Role
     task: str
     text: str  # the agent's answer
@@ -88,13 +132,13 @@ class StageFinished(Event):
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StageFailed(Event):
+class StageFailed(
+    Event,
+    keeps="stage did:failed task stage model attempt agent reason cost_usd tokens seconds",
+    says="{stage} failed after {took}: {reason}",
+):
     """A call that came to nothing, and may be made again; it can have cost all the same."""
 
-    KEPT: ClassVar[str] = (
-        "stage did:failed task stage model attempt agent reason cost_usd tokens seconds"
-    )
     stage: Role
     task: str
     reason: str
@@ -106,20 +150,24 @@ class StageFailed(Event):
     tokens: Mapping[str, int] = field(default_factory=dict)  # as far as its output tells
 
 
-@dataclass(frozen=True, slots=True)
-class StageRetried(Event):
-    KEPT: ClassVar[str] = "retry stage reason try=attempt wait=wait_seconds"
+class StageRetried(
+    Event,
+    keeps="retry stage reason try=attempt wait=wait_seconds",
+    says="{reason}: again in {wait} s",
+):
     stage: Role
     reason: str
     attempt: int  # which try has failed
     wait_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class StoodIn(Event):
+class StoodIn(
+    Event,
+    keeps="stand-in stage agent reason instead_of until",
+    says="{agent} takes the {stage} stage over from {instead_of}: {reason}",
+):
     """Another agent takes a stage over, from its beginning."""
 
-    KEPT: ClassVar[str] = "stand-in stage agent reason instead_of until"
     stage: Role
     agent: str
     instead_of: str  # which rests
@@ -127,9 +175,11 @@ class StoodIn(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptNoted(Event):
-    KEPT: ClassVar[str] = "attempt task reason ref cause attempt=number"
+class AttemptNoted(
+    Event,
+    keeps="attempt task reason ref cause attempt=number",
+    says="attempt {attempt} failed: {reason}",
+):
     task: str
     number: int
     reason: str
@@ -137,41 +187,39 @@ class AttemptNoted(Event):
     cause: str = ""  # what it failed over, in a word: model.Cause
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionNoted(Event):
+class QuestionNoted(Event, keeps="question task stage ref text=question", says="asks: {text}"):
     """A task waits for a person's answer."""
 
-    KEPT: ClassVar[str] = "question task stage ref text=question"
     task: str
     stage: Role
     question: str
     ref: str  # where the work so far is kept; empty where there is none
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSettled(Event):
-    KEPT: ClassVar[str] = "task did=outcome task detail proved"
+class TaskSettled(Event, keeps="task did=outcome task detail proved"):
     task: str
     outcome: Outcome
     detail: str  # the commit, or the reason
     commit: str = ""  # its full hash
     proved: str = ""  # what stands behind it
 
+    def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
+        if worker:
+            return [self.row(kind="work", commit=self.commit)]
+        commit = {"kind": "commit", "task": self.task, "commit": self.commit}
+        return [self.row(), *[commit] * bool(self.commit)]
 
-@dataclass(frozen=True, slots=True)
-class Learned(Event):
+
+class Learned(Event, keeps="learning task text", says="learned: {text}"):
     """An entry of LEARNINGS.md."""
 
-    KEPT: ClassVar[str] = "learning task text"
     task: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled(Event):
+class Recalled(Event, keeps="recall task stage told left irrelevant size"):
     """What a stage is told of LEARNINGS.md."""
 
-    KEPT: ClassVar[str] = "recall task stage told left irrelevant size"
     stage: Role
     task: str
     told: Mapping[str, str]  # by an entry's id why it
@@ -180,41 +228,46 @@ class Recalled(Event):
     size: int  # tokens of what is told
 
 
-@dataclass(frozen=True, slots=True)
-class Voted(Event):
+class Voted(
+    Event, keeps="vote task entry helpful reason=why", says="learning {entry} was {how}: {reason}"
+):
     """What a task says of an entry of LEARNINGS.md."""
 
-    KEPT: ClassVar[str] = "vote task entry helpful reason=why"
     task: str
     entry: str  # its id
     helpful: bool
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Planned(Event):
+class Planned(Event, keeps="plan added=tasks done"):
     """What a planner answered, and kern took into SPEC.md."""
 
-    KEPT: ClassVar[str] = "plan added=tasks done"
     tasks: tuple[str, ...]  # new ones
     done: str  # why nothing is missing
 
 
-@dataclass(frozen=True, slots=True)
 class GateStarted(Event):
     name: str
     command: str
     before: bool = False  # the baseline, before the task's change
 
 
-@dataclass(frozen=True, slots=True)
 class GateEnded(Event):
-    KEPT: ClassVar[str] = "gate"
     result: Result
     before: bool = False
 
+    def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
+        """Before a task, it tells of the tree and of no task."""
+        ended = self.result
+        row: dict[str, Any] = {"task": ""} if self.before else {}
+        row |= {"gate": ended.name, "code": ended.code, "red": ended.red}
+        row |= {"red_before": ended.red_before, "seconds": ended.seconds}
+        row["output"] = ended.output[-_LONGEST:] if ended.red else ""
+        return [
+            {"kind": "gate", **row, **({"flaky": ended.flaky[:_LONGEST]} if ended.flaky else {})}
+        ]
 
-@dataclass(frozen=True, slots=True)
+
 class ProbeStarted(Event):
     """A command that tells a stage how things stand."""
 
@@ -222,71 +275,64 @@ class ProbeStarted(Event):
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class LimitReset(Event):
+class LimitReset(Event, keeps="limit text until", says="{text}"):
     """A usage limit's wait begins."""
 
-    KEPT: ClassVar[str] = "limit text until"
     text: str
     seconds: float
     until: float  # epoch seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Outage(Event):
+class Outage(Event, keeps="outage text since until seconds", says="{text}"):
     """A wait for an API that is away begins, or it answers again."""
 
-    KEPT: ClassVar[str] = "outage text since until seconds"
     text: str
     since: float  # epoch seconds
     until: float  # when it is asked again, or was and answered
     seconds: float  # of this wait
     number: int  # of the waits, from 1; 0: it is over
 
+    def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
+        return [self.row(did=("over", "away", "still away")[min(self.number, 2)])]
 
-@dataclass(frozen=True, slots=True)
-class Steered(Event):
+
+class Steered(Event, keeps="request did:stop", says="asked to stop (kern stop)"):
     """A person asked the run to stop: from another terminal, or beforehand by --until."""
 
-    KEPT: ClassVar[str] = "request did:stop"
     at_once: bool  # nothing is under way: it ends here
     late: bool = False  # the time of --until has come
 
 
-@dataclass(frozen=True, slots=True)
-class Warned(Event):
+class Warned(Event, keeps="warning text", says="warning: {text}"):
     text: str
     kept: bool = False  # for the morning: in summary, report and journal
 
+    def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
+        return [self.row()] if self.kept else []
 
-@dataclass(frozen=True, slots=True)
-class Sent(Event):
+
+class Sent(Event, keeps="sent task worker where stage", says="sent to {where}"):
     """A task went to a worker whose own records come later: with the task from another machine, or
     once its worktree is set up.
     """
 
-    KEPT: ClassVar[str] = "sent task worker where stage"
     task: str
     worker: int
     where: str = ""  # which machine has it; empty: it is not known yet
     stage: str = ""  # that is in progress there, as far as that is known
 
 
-@dataclass(frozen=True, slots=True)
 class Traced(Event):
     """A debug line, shown with -v."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class Waiting(Event):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded(Event):
-    KEPT: ClassVar[str] = "run did:end exit=exit_code seconds open=open_tasks"
+class RunEnded(Event, keeps="run did:end exit=exit_code seconds open=open_tasks"):
     done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
@@ -304,6 +350,10 @@ class RunEnded(Event):
     held: tuple[Need, ...] = ()  # those that a person holds
     called: str = "kern"  # what the next run is begun with
     night: Sequence[Mapping[str, Any]] = ()  # the journal's records since the evening's first run
+
+    def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
+        early = {"kind": "error", "text": self.interrupted}
+        return [*[early] * bool(self.interrupted), self.row(done=len(self.done))]
 
 
 Sink = Callable[[Event], None]

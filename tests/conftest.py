@@ -319,7 +319,7 @@ def inline(tmp_path: Path) -> Inline:
     from kern.errors import Interrupted, KernError
     from kern.pipeline import loop
     from kern.pipeline.site import Leave, Options
-    from kern.views.console import Console
+    from kern.views.live import Console
 
     def run(
         iterations: int = 1,

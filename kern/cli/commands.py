@@ -191,17 +191,18 @@ def status(
     as_json: options.AsJson = False,
 ) -> None:
     """Show the tasks, what needs you, and how the last run went."""
-    from kern.views.status import shown
+    from kern.views import log, status
 
-    print(shown(Path.cwd(), everything=everything, as_json=as_json))
+    found = status.shown(Path.cwd(), everything=everything, as_json=as_json)
+    log.tell(found, as_data=as_json)
 
 
 @app.command(rich_help_panel="Look")
 def show(task: options.Task, as_json: options.AsJson = False) -> None:
     """Show everything about one task: answers, attempts, gates, cost."""
-    from kern.views.show import shown
+    from kern.views import log, show
 
-    print(shown(Path.cwd(), task, as_json=as_json))
+    log.tell(show.shown(Path.cwd(), task, as_json=as_json), as_data=as_json)
 
 
 @app.command(rich_help_panel="Look")
@@ -231,9 +232,10 @@ def report(
     as_html: Annotated[bool, typer.Option("--html", help="One page with a timeline.")] = False,
 ) -> None:
     """Add up what was done, what it cost and what to review."""
-    from kern.views.report import shown
+    from kern.views import log, report
 
-    print(shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html))
+    found = report.shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html)
+    log.tell(found, as_data=markdown or as_json or as_html)
 
 
 @app.command(rich_help_panel="Look")
@@ -270,9 +272,10 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search learnings, tasks, and what was found and tried."""
-    from kern.views import search
+    from kern.views import log, search
 
-    print(search.shown(Path.cwd(), " ".join(words), limit, as_json=as_json))
+    found = search.shown(Path.cwd(), " ".join(words), limit, as_json=as_json)
+    log.tell(found, as_data=as_json)
 
 
 @app.command(rich_help_panel="Set up")

@@ -12,7 +12,7 @@ from kern.errors import KernError
 from kern.pipeline import loop
 from kern.pipeline.site import Leave, Options
 from kern.system import process
-from kern.views.console import Console
+from kern.views.live import Console
 
 SAMPLE = Path(__file__).with_name("sample")
 

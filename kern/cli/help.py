@@ -29,9 +29,9 @@ def show(topic: str) -> None:
         return
     text = page(meant(topic))
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        from kern.views import console
+        from kern.views import live
 
-        console.page(text)
+        live.print_page(text)
     else:
         print(text, end="")
 

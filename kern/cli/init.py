@@ -13,6 +13,7 @@ from kern.agents import protocol
 from kern.checks import detect
 from kern.checks.detect import Guess, Proposal
 from kern.cli import survey
+from kern.cli.check import Gates
 from kern.config import FILE, Gate, Settings
 from kern.errors import Interrupted, KernError, UsageError
 from kern.git import repository
@@ -23,7 +24,6 @@ from kern.pipeline.site import Leave
 from kern.spec.parse import parse
 from kern.stages import prompts
 from kern.system import workspace
-from kern.views import checks
 
 LIMIT_S = 180.0  # for one check
 _QUESTION = "Run each of them once now, to see which pass? [Y/n] "
@@ -104,7 +104,7 @@ def _tried(found: Repo, guesses: Sequence[Guess], leave: Leave) -> list[Result]:
     if why := _refused(found, gates, leave):
         print(f"none of them was run: {why}")
         return []
-    table = checks.Table()
+    table = Gates()
     table.expect(gates)
     try:
         return trial.run(found, gates, table, table.tick)

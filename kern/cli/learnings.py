@@ -18,7 +18,7 @@ from kern.pipeline import place
 from kern.pipeline.review import Reviews
 from kern.pipeline.site import Leave, Site
 from kern.stages.plan import Planner
-from kern.views.console import Console
+from kern.views.live import Console
 
 _ASKED = f"Change {LEARNINGS} like this? [y]es, [n]o:"
 

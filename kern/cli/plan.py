@@ -24,7 +24,7 @@ from kern.stages import proposal
 from kern.stages.plan import Planner
 from kern.stages.proposal import Mode, Plan
 from kern.system import process
-from kern.views.console import Console
+from kern.views.live import Console
 
 T = TypeVar("T")
 LONGEST_GOAL = 100_000  # characters

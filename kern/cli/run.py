@@ -15,8 +15,8 @@ from kern.fleet.work import BRANCHES
 from kern.git import refs
 from kern.pipeline import loop
 from kern.pipeline.site import Options
-from kern.views.console import Console
 from kern.views.dryrun import describe
+from kern.views.live import Console
 
 UNBOUNDED = 999_999  # tasks, where something else ends the run
 

@@ -111,7 +111,7 @@ def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
     pushed = [f"+{work.commit}:refs/heads/{job.branch}"] if work.commit else []
     if pushed := pushed + [f"+{ref}:{ref}" for ref in kept]:
         _remote(store, *_PUSH, remote, *pushed)
-    having = [json.dumps(job.branch).encode()]
+    having = json.dumps(job.branch).encode()
     mine = journal.load(journal.place(store.common_dir), lambda complaint: None, having)
     told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
     lines = [plain.decode(journal.line({**one, "worker": job.worker})) for one in told]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern.events import Outage
-from kern.journal import totals, words
+from kern.journal import sentences, totals
 from kern.model import Cost, Outcome, Stage
 
 Record = Mapping[str, Any]
@@ -74,7 +74,7 @@ def doing(record: Record) -> str:
     """
     match record["kind"], record.get("did"):
         case "stage", "start":
-            return words.stage(str(record.get("stage")))
+            return sentences.format_stage(str(record.get("stage")))
         case "stage", "failed":
             return FAILED
         case "stage", "end" if record.get("stage") == Stage.IMPLEMENT:

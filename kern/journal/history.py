@@ -17,8 +17,8 @@ from kern.model import Aide, Cost, Stage
 
 Record = Mapping[str, Any]
 GATE = "gate"
-NO_END = "no end in the journal: killed, or still running"
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z?", re.ASCII)
+NO_END = "no end in the journal: killed, or still running"
 
 
 @dataclass(slots=True)
@@ -104,6 +104,14 @@ class Worker:
     where: str = ""  # which machine of a cluster has it
     step: Step | None = None  # that has begun
 
+    def begin(self, doing: str, record: Record) -> None:
+        self.task, self.doing = str(record.get("task") or self.task), doing
+        self.since, self.where = record["time"], str(record.get("where") or self.where)
+
+    def break_off(self, now: float) -> None:
+        if self.step:
+            self.step.ended, self.step.failed, self.step = now, NO_END, None
+
 
 @dataclass(slots=True)
 class Run(Story):
@@ -143,11 +151,13 @@ def fold(records: Iterable[Record]) -> History:
     history = History()
     for record in records:
         now, name = moment(record["time"]), str(record.get("fleet", record["run"]))
-        run = history.runs.setdefault(name, Run(run=name, began=now, ended=now))
+        if not (run := history.runs.get(name)):
+            run = history.runs[name] = Run(run=name, began=now, ended=now)
         run.ended = max(run.ended, now)
-        which, text = int(number(record.get("worker"))), str(record.get("task") or "")
+        text, which = str(record.get("task") or ""), int(number(record.get("worker")))
+        if not (task := history.tasks.get(text, Task())).task and text:
+            task = history.tasks[text] = Task(task=text)
         worker = run.workers.setdefault(which, Worker(which))
-        task = history.tasks.setdefault(text, Task(task=text)) if text else Task()
         step = _step(run, worker, task, record)
         for story in (history, run, task):
             story.records.append(record)
@@ -155,45 +165,41 @@ def fold(records: Iterable[Record]) -> History:
                 story.steps.append(step)
             if record["kind"] == "stage" and record.get("did") != "start":
                 story.spent.pay(record)
-        _work(run, worker, record)
-        _settle(history, run, task, record)
+        _settle(history, run, worker, task, record)
     for run in history.runs.values():
-        _break_off(run, *run.workers.values())
+        for worker in run.workers.values():
+            worker.break_off(run.ended)
     return history
 
 
 def _step(run: Run, worker: Worker, task: Task, record: Record) -> Step | None:
     """One that is new."""
+    kind, did = record["kind"], record.get("did")
+    if kind not in ("stage", GATE, "attempt"):
+        return None
     took = max(number(record.get("seconds")), 0.0)
     step = Step(str(record.get("stage") or GATE), run.ended - took, run.ended, record)
-    match record["kind"], record.get("did"):
-        case "stage", "start":
-            _break_off(run, worker)
-            worker.step, step.began = step, run.ended
+    if kind == "attempt":
+        _fail(task, Stage.IMPLEMENT, str(record.get("reason") or "failed"))
+        return None
+    if kind == GATE:
+        step.failed = f"red, exit {record.get('code')}" if record.get("red") else ""
+        if not step.name.startswith(Aide.JUDGE):
             return step
-        case "stage", _:
-            step.failed = str(record.get("reason") or "")
-            begun, worker.step = worker.step, None
-            if not begun or begun.kind != step.kind:
-                return step
-            begun.began, begun.ended, begun.record = step.began, step.ended, record
-            begun.failed = step.failed
-        case "gate", _ if step.name.startswith(Aide.JUDGE):  # whose call is a step already
-            if record.get("red"):
-                _fail(task, Aide.JUDGE, f"FAIL: {record.get('output')}")
-        case "gate", _:
-            step.failed = f"red, exit {record.get('code')}" if record.get("red") else ""
-            return step
-        case "attempt", _:
-            _fail(task, Stage.IMPLEMENT, str(record.get("reason") or "failed"))
+        if step.failed:  # a judge's call is a step already
+            _fail(task, Aide.JUDGE, f"FAIL: {record.get('output')}")
+        return None
+    if did == "start":
+        worker.break_off(run.ended)
+        worker.step, step.began = step, run.ended
+        return step
+    begun, worker.step = worker.step, None
+    step.failed = str(record.get("reason") or "")
+    if not begun or begun.kind != step.kind:
+        return step
+    begun.began, begun.ended = step.began, step.ended
+    begun.record, begun.failed = record, step.failed
     return None
-
-
-def _break_off(run: Run, *workers: Worker) -> None:
-    for worker in workers:
-        if worker.step:
-            worker.step.ended, worker.step.failed = run.ended, NO_END
-            worker.step = None
 
 
 def _fail(task: Task, kind: str, reason: str) -> None:
@@ -204,63 +210,43 @@ def _fail(task: Task, kind: str, reason: str) -> None:
             return
 
 
-def _work(run: Run, worker: Worker, record: Record) -> None:
-    """What the worker is at from its record on. A worker's kern ends with its task, and no run."""
-    task, did = str(record.get("task") or ""), record.get("did")
-    match record["kind"], did:
-        case "task", "start":
-            for other in run.workers.values():  # whose kern was killed: it begins anew here
-                other.task = "" if other.task == task else other.task
-            worker.task, worker.doing, worker.since = task, "begins", record["time"]
-        case ("task", _) | ("work", _):
-            for other in run.workers.values():
-                other.task = "" if other.task == task else other.task
-        case "run", "end":
-            ended = [worker] if worker.number else [*run.workers.values()]
-            _break_off(run, *ended)
-            for one in ended:
-                one.task, one.doing = "", ""
-    if doing := _doing(record):
-        worker.task, worker.doing, worker.since = task or worker.task, doing, record["time"]
-        worker.where = str(record.get("where") or worker.where)
-
-
-def _doing(record: Record) -> str:
-    """Empty where it stays what it was."""
-    match record["kind"], record.get("did"):
-        case "stage", "start":
-            return str(record.get("stage"))
-        case "stage", _:
-            return f"what follows {record.get('stage')}"
-        case "limit", _:
-            return f"waiting for a usage limit: {record.get('text')}"
-        case "outage", "away" | "still away":
-            return f"waiting: {record.get('text')}"
-        case "sent", _:
-            return str(record.get("stage") or ("begins" if record.get("where") else "sent"))
-    return ""
-
-
-def _settle(history: History, run: Run, task: Task, record: Record) -> None:
-    """How tasks and runs end. Of many at once a task is done when its commit has landed."""
-    own = "worker" not in record
-    match record["kind"], record.get("did"):
-        case "task", "start":
-            task.outcome = "open"
-        case "task", outcome:
-            task.outcome, task.detail = str(outcome), str(record.get("detail") or "")
-            task.proved = str(record.get("proved") or "")
-            run.ends[task.outcome] += 1
-            history.finished += [task] * (outcome == "done")
-        case "work", _ if record.get("commit"):
-            run.queue.append(task.task)
-        case "commit", _:
+def _settle(history: History, run: Run, worker: Worker, task: Task, record: Record) -> None:
+    """What the worker is at from its record on, and how tasks and runs end. Of many at once a task
+    is done when its commit has landed; a worker's kern ends with its task, and no run.
+    """
+    did, own, stage = record.get("did"), "worker" not in record, str(record.get("stage") or "")
+    match record["kind"]:
+        case "stage":
+            worker.begin(stage if did == "start" else f"what follows {stage}", record)
+        case "limit":
+            worker.begin(f"waiting for a usage limit: {record.get('text')}", record)
+        case "outage" if did != "over":
+            worker.begin(f"waiting: {record.get('text')}", record)
+        case "sent":
+            worker.begin(stage or ("begins" if record.get("where") else "sent"), record)
+        case "commit":
             task.commit = record.get("commit")
-        case "run", "start" if own:
+        case "run" if did == "start" and own:
             run.root, run.payer = str(record.get("root") or ""), str(record.get("payer") or "")
-        case "run", "end" if own:
-            code = record.get("exit")
-            run.exit = code if isinstance(code, int) else None
+        case "run" if did == "end":
+            for one in [*run.workers.values()] if own else [worker]:
+                one.break_off(run.ended)
+                one.task = one.doing = ""
+            if own:
+                run.exit = record["exit"] if isinstance(record.get("exit"), int) else None
+        case "task" | "work" as kind:
+            for one in run.workers.values():  # whose kern was killed: it begins anew elsewhere
+                one.task = "" if one.task == task.task else one.task
+            if kind == "work" and record.get("commit"):
+                run.queue.append(task.task)
+            elif kind == "task" and did == "start":
+                worker.begin("begins", record)
+                task.outcome = "open"
+            elif kind == "task":
+                task.outcome, task.detail = str(did), str(record.get("detail") or "")
+                task.proved = str(record.get("proved") or "")
+                run.ends[task.outcome] += 1
+                history.finished += [task] * (did == "done")
     if record["kind"] in ("task", "attempt") and own and task.task in run.queue:
         run.queue.remove(task.task)
 
@@ -276,5 +262,5 @@ def moment(text: str) -> float:
     if not match or not 1 <= int(match[2]) <= 12:
         return 0.0
     *whole, seconds = match.groups()
-    year, month, day, hour, minute = map(int, whole)
-    return calendar.timegm((max(year, 1), month, day, hour, minute, 0)) + float(seconds)
+    year, *rest = map(int, whole)
+    return calendar.timegm((max(year, 1), *rest, 0)) + float(seconds)

@@ -22,6 +22,7 @@ class Standing:
     held: tuple[Need, ...] = ()  # by a person
     done: frozenset[str] = frozenset()  # the texts of tasks that are ticked
     answered: frozenset[str] = frozenset()
+    opened: frozenset[str] = frozenset()  # of tasks that are not, or not any more
 
 
 NOWHERE = Standing()
@@ -34,18 +35,23 @@ def summary(found: History, now: Standing = NOWHERE) -> dict[str, Any]:
     return {
         "runs": [of_run(run) for run in found.runs.values()],
         "tasks": [of_task(task, now) for task in found.tasks.values()],
-        "done": len(found.done),
+        "done": len(done(found, now)),
         "needs": [need._asdict() for need in needs(found, now)],
         "held": [need._asdict() for need in now.held],
         **asdict(found.spent),
-        "cost_per_done_usd": found.spent.each(len(found.done)),
+        "cost_per_done_usd": found.spent.each(len(done(found, now))),
         "agents": [
             {"agent": one.name, "done": one.done, **asdict(one.spent)} for one in agents(found)
         ],
         "errors": errors(found),
         "outages": dict(zip(("count", "seconds"), outages(found.of("outage")), strict=True)),
-        "review": review(found),
+        "review": review(found, now),
     }
+
+
+def done(found: History, now: Standing) -> list[Task]:
+    """But for those that were opened again, by kern undo or by hand."""
+    return [task for task in found.done if task.task not in now.opened]
 
 
 def of_run(run: Run) -> dict[str, Any]:
@@ -73,6 +79,8 @@ def of_task(task: Task, now: Standing = NOWHERE) -> dict[str, Any]:
 
 def state(task: Task, now: Standing = NOWHERE) -> str:
     """A task's outcome, in a word or two, with what a person has done since."""
+    if task.outcome == "done" and task.task in now.opened:
+        return "opened again"
     if task.outcome == "done" and unverified(task.proved):
         return f"done, {UNVERIFIED}"
     if task.outcome in OPEN and task.task in now.done:
@@ -96,7 +104,7 @@ def errors(found: History) -> list[dict[str, Any]]:
     return [{name: one.get(name) for name in names} for one in own]
 
 
-def review(found: History) -> list[dict[str, Any]]:
+def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
     """What a person should look at on the branch before all else, each with where it is."""
     rows = []
 
@@ -105,7 +113,7 @@ def review(found: History) -> list[dict[str, Any]]:
         row = {"task": task.task if task else "", "what": what, "text": text, "where": where}
         rows.append(row)
 
-    for task in found.done:
+    for task in done(found, now):
         if unverified(task.proved):
             why = task.proved.removeprefix(UNVERIFIED).strip(" :,;")
             look(task, UNVERIFIED, why or "no gate passed for this commit")

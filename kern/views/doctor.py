@@ -7,14 +7,14 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from kern import __version__, models, person, plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
-from kern.config import FILE
+from kern.config import FILE, Settings
 from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
@@ -31,37 +31,62 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _WIDTH = len(WARNING)
 
 
-class Row(TypedDict):
-    name: str
-    mark: str
-    ok: bool  # no problem: a run begins
-    detail: str
-    fix: str
+class Here:
+    """Where it is asked; what cannot be read raises KernError, and its check says so."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def repo(self) -> Repo:
+        return repository.open_at(self.folder)
+
+    @property
+    def settings(self) -> Settings:
+        return preflight.settings(self.repo, place.documents(self.repo))
+
+    @cached_property
+    def spec(self) -> Spec:
+        return parse(place.documents(self.repo).read(SPEC) or "")
+
+    @cached_property
+    def crew(self) -> Sequence[Agent]:
+        """The agents that a run would start."""
+        with contextlib.suppress(KernError):
+            forms = prompts.templates(self.repo.root, self.settings)
+            return agents.chosen(forms.values())
+        return [protocol.find(protocol.DEFAULT)]
+
+    @property
+    def opened(self) -> Repo | None:
+        with contextlib.suppress(KernError):
+            return self.repo
+        return None
 
 
-def row(check: Check) -> Row:
-    mark = PROBLEM if check.fault else WARNING if check.advice else OK
-    fix = check.fault.hint if check.fault else check.advice
-    return Row(name=check.name, mark=mark, ok=not check.fault, detail=check.detail, fix=fix)
-
-
-def examine(folder: Path) -> list[Row]:
-    repo, crew = opened(folder), needed(folder)
-    on_machine = [(name, partial(check, folder, crew)) for name, check in MACHINE.items()]
-    of_project = [(name, partial(check, repo, crew)) for name, check in PROJECT.items() if repo]
-    rows: list[Row] = []
-    for name, look in [*on_machine, *of_project]:
+def examine(folder: Path) -> list[dict[str, Any]]:
+    here = Here(folder)
+    rows: list[dict[str, Any]] = []
+    for name, look in {**_MACHINE, **(_PROJECT if here.opened else {})}.items():
         found: list[Check] = []
         try:
-            found.extend(look())
+            found.extend(look(here))
         except KernError as exc:
             found.append(Check(name, str(exc), exc))
-        said = {one["detail"] for one in rows if not one["ok"]}  # the first that meets a fault
-        rows += [row(one) for one in found if not (one.fault and one.detail in said)]
+        known = {one["detail"] for one in rows if not one["ok"]}  # the first that meets a fault
+        rows += [_row(one) for one in found if not (one.fault and one.detail in known)]
     return rows
 
 
-def text(rows: Sequence[Row]) -> str:
+def _row(check: Check) -> dict[str, Any]:
+    """Keys are stable: they are what `--json` prints. `ok`: no problem, a run begins."""
+    mark = PROBLEM if check.fault else WARNING if check.advice else OK
+    fix = check.fault.hint if check.fault else check.advice
+    row = {"name": check.name, "mark": mark, "ok": not check.fault}
+    return {**row, "detail": check.detail, "fix": fix}
+
+
+def text(rows: Sequence[dict[str, Any]]) -> str:
     lines, marks = [], [one["mark"] for one in rows]
     for one in rows:
         first, *rest = plain.block(one["detail"]).splitlines() or [""]
@@ -75,123 +100,101 @@ def text(rows: Sequence[Row]) -> str:
     )
 
 
-def opened(folder: Path) -> Repo | None:
-    with contextlib.suppress(KernError):  # its check says why
-        return repository.open_at(folder)
-    return None
-
-
-def needed(folder: Path) -> list[Agent]:
-    """The agents that a run would start here."""
-    with contextlib.suppress(KernError):  # its check says why
-        repo = repository.open_at(folder)
-        settings = preflight.settings(repo, place.documents(repo))
-        return agents.chosen(prompts.templates(repo.root, settings).values())
-    return [protocol.find(protocol.DEFAULT)]
-
-
 # ---------------------------------------------------------------- the machine
 
 
-def _kern(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
+def _kern(here: Here) -> Iterator[Check]:
     yield Check("kern", f"{__version__}, Python {platform.python_version()} ({sys.executable})")
 
 
-def _git(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
+def _git(here: Here) -> Iterator[Check]:
     code, said = process.capture(["git", "--version"], 10)
     yield Check("git", "not installed, or not on PATH" if code else plain.line(said, 100))
 
 
-def _repository(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
-    repo = repository.open_at(folder)
-    yield Check("repository", str(repo.root))
-    yield from preflight.of_repository(repo)
+def _repository(here: Here) -> Iterator[Check]:
+    yield Check("repository", str(here.repo.root))
+    yield from preflight.of_repository(here.repo)
 
 
-def _agents(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
-    repo = opened(folder)
-    for agent in crew:
+def _agents(here: Here) -> Iterator[Check]:
+    repo = here.opened
+    for agent in here.crew:
         there, user = agents.checks(agent, repo.root if repo else None)
         if there.fault or not agent.oldest:  # what would a command do that is asked for a version
             yield there
             continue
         runs = tried("agent", partial(agents.version, agent, there.detail))
         yield from (runs, user)
-        if not runs.fault:
-            yield _login(repo, agent, there.detail)
+        if runs.fault:
+            continue
+        if repo and (new := trust.unseen(repo, agent.asks)):
+            # A repository may have named who is asked: not before the person has seen whom.
+            what = f"not looked at before you agree: {new[0]}"
+            yield Check("login", what, advice="kern --trust")
+        else:
+            yield agents.login(agent, there.detail)
 
 
-def _login(repo: Repo | None, agent: Agent, program: str) -> Check:
-    """A repository may have named who is asked: not before the person has seen whom."""
-    if new := trust.unseen(repo, agent.asks) if repo else []:
-        return Check("login", f"not looked at before you agree: {new[0]}", advice="kern --trust")
-    return agents.login(agent, program)
-
-
-def _billing(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
-    said = (f"{one.name}: {agents.key(one) or 'its login'}" for one in crew)
+def _billing(here: Here) -> Iterator[Check]:
+    said = (f"{one.name}: {agents.key(one) or 'its login'}" for one in here.crew)
     yield Check("billing", "\n".join(said))
 
 
-def _others(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
+def _others(here: Here) -> Iterator[Check]:
     """Agents that could run here as well, or stand in."""
-    if others := [one.agent.name for one in agents.installed() if one.agent not in crew]:
+    if others := [one.agent.name for one in agents.installed() if one.agent not in here.crew]:
         yield Check("other agents", f"{', '.join(others)}; kern --agent NAME, kern help settings")
 
 
 # ---------------------------------------------------------------- the project
 
 
-def _spec(repo: Repo) -> Spec:
-    return parse(place.documents(repo).read(SPEC) or "")
-
-
-def _tasks(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
-    tasks = preflight.tasks(repo, place.documents(repo)).tasks
+def _tasks(here: Here) -> Iterator[Check]:
+    tasks = preflight.tasks(here.repo, place.documents(here.repo)).tasks
     yield Check(SPEC, plain.count(len(tasks), "task"))
 
 
-def _gates(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
+def _gates(here: Here) -> Iterator[Check]:
     """What this repository makes kern run."""
-    settings, parsed = preflight.settings(repo, place.documents(repo)), _spec(repo)
-    lines, advice = list[str](), ""
-    if not settings.gates:
-        own = "but for tasks with gates of their own " if notes.open_gates(parsed) else ""
-        lines.append(f"no gates: {own}commits are unverified")
+    shown = notes.commands(here.spec, here.settings)
+    lines = ["this repository makes kern run:", *shown] if shown else []
+    advice = ""
+    if not here.settings.gates:
+        own = "but for tasks with gates of their own " if notes.open_gates(here.spec) else ""
+        lines.insert(0, f"no gates: {own}commits are unverified")
         advice = "kern init finds this project's checks: kern help settings"
-    shown = notes.commands(parsed, settings)
-    lines += ["this repository makes kern run:", *shown] if shown else []
     yield Check(FILE, "\n".join(lines), advice=advice)
 
 
-def _prompts(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
-    forms = prompts.templates(repo.root, preflight.settings(repo, place.documents(repo)))
+def _prompts(here: Here) -> Iterator[Check]:
+    forms = prompts.templates(here.repo.root, here.settings)
     said = {role: form.by.said(protocol.DEFAULT) for role, form in forms.items()}
     yield Check("prompts", models.told(said))
 
 
-def _notify(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
-    notify = preflight.person_settings(repo.root).notify  # running it would show what it does
+def _notify(here: Here) -> Iterator[Check]:
+    notify = preflight.person_settings(here.repo.root).notify  # running it would show what it does
     yield Check("notify", notify or f"nobody: notify in {person.FILE} names a command")
 
 
-def _folder(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
-    scope = workspace.scope(repo.root, repo.head().name)
+def _folder(here: Here) -> Iterator[Check]:
+    scope = workspace.scope(here.repo.root, here.repo.head().name)
     why = f" ({scope.notice})" if scope.notice else ""
     advice = "remove what is in the way, or set KERN_DIR to a folder of your own"
     yield Check("output folder", f"{scope.folder}{why}", advice=advice if why else "")
 
 
-def _sandbox(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
+def _sandbox(here: Here) -> Iterator[Check]:
     """Which sandbox there is, and what an agent has in it."""
-    programs = [Program(agent, agents.command(agent)) for agent in crew]
+    repo = here.repo
+    programs = [Program(agent, agents.command(agent)) for agent in here.crew]
     own = preflight.person_settings(repo.root)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
     wanted = isolation.wanted(repo, scope, programs, own)
     with isolation.ready(wanted, isolation.mode(own), lambda event: None) as held:
         with contextlib.suppress(KernError):  # that of kern.toml
-            settings = preflight.settings(repo, place.documents(repo))
-            apart = isolation.rooms(held, repo, settings)
+            apart = isolation.rooms(held, repo, here.settings)
             changes = tried("changes", lambda: preflight.yours(repo, apart=apart))
             if changes.detail:
                 yield replace(changes, advice="git status shows them; git commit, or git stash")
@@ -207,31 +210,18 @@ def _sandbox(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
                 yield from filter(None, [inside.login(held, program)])
 
 
-def _trust(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
-    settings = preflight.settings(repo, place.documents(repo))
-    started = trust.started(repo, settings, _spec(repo), crew)
-    holds = partial(isolation.holds, repo, preflight.person_settings(repo.root))
-    if new := trust.questions(repo, started, holds):
+def _trust(here: Here) -> Iterator[Check]:
+    started = trust.started(here.repo, here.settings, here.spec, here.crew)
+    holds = partial(isolation.holds, here.repo, preflight.person_settings(here.repo.root))
+    if new := trust.questions(here.repo, started, holds):
         said = f"kern will show {plain.count(len(new), 'line')} and ask"
         yield Check("trust", said, advice="kern, which asks")
     else:
         yield Check("trust", "nothing is started outside of a sandbox that you have not seen")
 
 
-MACHINE: dict[str, Callable[[Path, Sequence[Agent]], Iterator[Check]]] = {
-    "kern": _kern,
-    "git": _git,
-    "repository": _repository,
-    "agent": _agents,
-    "billing": _billing,
-    "other agents": _others,
-}
-PROJECT: dict[str, Callable[[Repo, Sequence[Agent]], Iterator[Check]]] = {
-    SPEC: _tasks,
-    FILE: _gates,
-    "prompts": _prompts,
-    "notify": _notify,
-    "output folder": _folder,
-    "sandbox": _sandbox,
-    "trust": _trust,
-}
+_Checks = dict[str, Callable[[Here], Iterator[Check]]]
+_MACHINE: _Checks = {"kern": _kern, "git": _git, "repository": _repository, "agent": _agents}
+_MACHINE |= {"billing": _billing, "other agents": _others}
+_PROJECT: _Checks = {SPEC: _tasks, FILE: _gates, "prompts": _prompts, "notify": _notify}
+_PROJECT |= {"output folder": _folder, "sandbox": _sandbox, "trust": _trust}

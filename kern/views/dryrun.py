@@ -1,21 +1,17 @@
 """What a run would do, in words; reads and computes, writes nothing."""
 
-import contextlib
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from kern import many, plain
 from kern.agents import protocol
 from kern.config import Settings
-from kern.errors import KernError
 from kern.git.repository import Repo
 from kern.journal import store
-from kern.model import Marker, OnRed, Role, Stage, Tier
-from kern.pipeline import agents, isolation, preflight, trust
+from kern.model import Marker, OnRed, Stage, Tier
+from kern.pipeline import agents, isolation, preflight
 from kern.pipeline.preflight import tried
 from kern.pipeline.site import Options
 from kern.pipeline.table import ATTEMPTS, Do, resume
@@ -23,8 +19,8 @@ from kern.spec import edit, notes, order
 from kern.spec.parse import Spec, Task, is_experiment, parse
 from kern.stages import briefs, prompts
 from kern.stages.prompts import Prompt, Template
-from kern.views import project
-from kern.views.project import Project
+from kern.views import status
+from kern.views.status import Project
 
 _MOST_AHEAD = 50  # tasks that are listed in advance
 _AFTER_ALL = {
@@ -41,7 +37,7 @@ _RED = {
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
     forms = prompts.templates(repo.root, replace(settings, picked=options.models))
-    seen = project.of(repo, papers)
+    seen = status.look(repo)
     parsed = seen.parsed
     key = seen.at.wanted(parsed, options.task) if options.task else None
     task = parsed.find(key) if key else order.select(parsed)
@@ -49,8 +45,8 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     if task is None:
         lines += _nothing(parsed)
     else:
-        lines += _task(seen, task, settings, forms, options.on_red)
-        mode = project.tier(task)
+        lines += _task(seen, task, settings, options.on_red)
+        mode = status.tier(task)
         for stage in () if mode is Tier.CONCLUDE else Stage:
             lines += _stage(seen, forms[stage], task, settings, mode, with_prompts=with_prompts)
         ahead = min(options.iterations, order.ahead(parsed))
@@ -92,16 +88,10 @@ def _changes(repo: Repo, settings: Settings, *, workers: bool) -> str:
     return preflight.yours(repo, apart=isolation.rooms(held, repo, settings))
 
 
-def _task(
-    seen: Project,
-    task: Task,
-    settings: Settings,
-    forms: Mapping[Role, Template],
-    on_red: OnRed,
-) -> Iterator[str]:
+def _task(seen: Project, task: Task, settings: Settings, on_red: OnRed) -> Iterator[str]:
     yield f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})"
     attempt = f"attempt {task.spent(ATTEMPTS) + 1} of {ATTEMPTS}"
-    yield f"next:   {_AFTER_ALL.get(project.tier(task)) or attempt}"
+    yield f"next:   {_AFTER_ALL.get(status.tier(task)) or attempt}"
     if is_experiment(task.text):
         yield "        an experiment: what works is kept, and its lesson in any case"
     do = resume(seen.at.facts)
@@ -110,22 +100,9 @@ def _task(
     shown = notes.checks(seen.parsed, task, settings).shown
     for number, text in enumerate(shown or ["none; commits will be unverified"]):
         yield f"{'' if number else 'gates:':<8}{plain.line(text, 160)}"
-    if _asks(seen, settings, forms):
-        yield "        kern will ask once before it starts these"
     if settings.gates:
         yield f"        [gates] also run before the first task; {_RED[on_red]}"
     yield from (f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes)
-
-
-def _asks(seen: Project, settings: Settings, forms: Mapping[Role, Template]) -> bool:
-    """Whether a run would begin with a question."""
-    crew, repo = agents.chosen(forms.values()), seen.repo
-    started = trust.started(repo, settings, seen.parsed, crew)
-    with contextlib.suppress(KernError):  # the run says what is wrong with the record
-        holds = partial(isolation.holds, repo, preflight.person_settings(repo.root))
-        asked = os.environ.get("KERN_TRUST") != "1"
-        return asked and bool(trust.questions(repo, started, holds))
-    return False
 
 
 def _stage(

@@ -1,6 +1,8 @@
 """`kern log`: the journal as people and as jq read it."""
 
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,7 +12,7 @@ from typing import Any
 from kern import plain
 from kern.errors import UsageError
 from kern.git import repository
-from kern.journal import store, words
+from kern.journal import sentences, store
 from kern.journal.history import Record
 from kern.system import streams
 
@@ -22,6 +24,16 @@ _ID = 6  # characters that tell runs apart
 
 def warn(text: str) -> None:
     print(f"kern: {plain.block(text)}", file=sys.stderr)
+
+
+def tell(text: str, *, as_data: bool = False) -> None:
+    """On standard output. On a terminal it is wrapped between words, below its own beginning."""
+    width = 0 if as_data or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+    for line in text.split("\n"):
+        margin = " " * (len(line) - len(line.lstrip()) + 2)
+        wrapper = textwrap.TextWrapper(width, subsequent_indent=margin, break_long_words=False)
+        wrapper.break_on_hyphens = False
+        print(*(wrapper.wrap(line) or [""]) if len(line) > width > 0 else [line], sep="\n")
 
 
 def local(moment: str, form: str = "%Y-%m-%d %H:%M") -> str:
@@ -78,7 +90,7 @@ def line(record: Record, *, named: bool = False) -> str:
     when = local(record["time"], "%Y-%m-%d %H:%M:%S")
     run, worker = record.get("fleet", record["run"]), record.get("worker")
     head = f"{when}  {run[:_ID]:{_ID}}  " + (f"{worker}  " if worker else "")
-    first, *more = words.said(record)
+    first, *more = sentences.format_record(record)
     if named and record["kind"] in _OF_A_TASK:
         first += f"  ({plain.line(str(record.get('task') or ''), _TASK)})"
     return plain.block("\n".join(f"{head}{said}" for said in (first, *more)))

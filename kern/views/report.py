@@ -1,23 +1,32 @@
-"""`kern report`: what the journal adds up to, in one of its forms."""
+"""`kern report`: what the journal adds up to, as text, Markdown, JSON or a page: one of no script,
+nothing that is loaded, readable on a phone, in the dark and on paper. `page.html` lays it out.
+"""
 
+import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from kern import plain
 from kern.errors import KernError, UsageError
 from kern.git import refs, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import fold
+from kern.journal.history import GATE, NO_END, History, Run, Step, fold, number
 from kern.journal.totals import NOWHERE, Standing
-from kern.model import Marker
+from kern.model import Aide, Cost, Marker, Stage
 from kern.spec import notes, order
 from kern.spec.file import Documents
 from kern.spec.parse import Kind
-from kern.views import page, summary
+from kern.views import summary
 from kern.views.log import warn
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
+KINDS = (*map(str, Stage), *map(str, Aide), GATE)
+_LEAST = 0.3  # percent of the width, so that the shortest bar can be seen
+_OUTPUT = 1000  # characters of what a red gate printed
+_TICKS = 6
 
 
 def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
@@ -37,7 +46,7 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
         gone["ref"] = ""  # what a run's end cleaned up
     found, now = fold(kept), standing(project) if kept else NOWHERE
     if as_html:
-        return page.drawn(found, now)
+        return page(found, now)
     if as_json:
         return plain.data(totals.summary(found, now))
     if records and not kept:
@@ -52,10 +61,11 @@ def standing(project: Repo) -> Standing:
     except KernError:
         return NOWHERE
     done = frozenset(task.text for task in parsed.tasks if task.marker is Marker.DONE)
+    opened = frozenset(task.text for task in parsed.tasks) - done
     answered = frozenset(
         task.text for task in parsed.tasks if task.of(Kind.ANSWER) and not notes.pending(task)
     )
-    return Standing(order.needs(parsed), order.holds(parsed), done, answered)
+    return Standing(order.needs(parsed), order.holds(parsed), done, answered, opened)
 
 
 def _since(text: str, now: datetime) -> str:
@@ -64,9 +74,8 @@ def _since(text: str, now: datetime) -> str:
         return ""
     try:
         if text in _DAYS:
-            midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-            day = (midnight - timedelta(days=_DAYS.index(text))).replace(tzinfo=None)
-            began = day.astimezone(UTC)
+            day = (now.astimezone() - timedelta(days=_DAYS.index(text))).date()
+            began = datetime.fromisoformat(str(day)).astimezone(UTC)
         elif (age := plain.seconds(text, "d")) is not None and not text.isdecimal():
             began = now - timedelta(seconds=age)
         else:
@@ -77,3 +86,95 @@ def _since(text: str, now: datetime) -> str:
             hint="kern report --since yesterday, --since 12h or --since 2026-11-21",
         ) from None
     return began.strftime("%Y-%m-%dT%H:%M:%S")
+
+
+# ---------------------------------------------------------------- the page
+
+
+def page(found: History, now: Standing = NOWHERE) -> str:
+    import jinja2  # everything else starts without it
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kern.views", "."),
+        autoescape=True,
+        finalize=lambda value: value if hasattr(value, "__html__") else plain.block(str(value)),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count)
+    total = totals.summary(found, now)
+    return environment.get_template("page.html").render(
+        project=next((run.root for run in found.runs.values() if run.root), "").rpartition("/")[2],
+        total=total,
+        tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),
+        runs=[_run(run) for run in found.runs.values()],
+        stages={task.task: _by_stage(task.steps) for task in found.tasks.values()},
+        gates=_gates(found),
+        kinds=KINDS,
+        cost=lambda spent: Cost(spent["cost_usd"], spent["unpriced"]),
+    )
+
+
+def _run(run: Run) -> dict[str, Any]:
+    began = min([run.began, *(step.began for step in run.steps)])
+    length = max(run.ended - began, 1.0)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    many = any(run.workers)
+    for step in sorted(run.steps, key=_worker) if many else run.steps:
+        of_worker = f"worker {_worker(step)}" if _worker(step) else "landing"
+        row = of_worker if many else str(step.record.get("task") or "(of no task)")
+        width = max(100 * (step.ended - step.began) / length, _LEAST)
+        left = min(100 * (step.began - began) / length, 100 - width)
+        place = f"left:{round(left, 2)}%;width:{round(width, 2)}%"
+        kind = step.kind if step.kind in KINDS else "other"
+        box = {"kind": kind, "failed": bool(step.failed), "title": _title(step), "place": place}
+        rows.setdefault(row, []).append(box)
+    times = [str(one["time"])[:16].replace("T", " ") for one in run.records]
+    ticks = (time.gmtime(began + n * length / _TICKS) for n in range(_TICKS))
+    return {
+        "id": run.run[:8],
+        "branch": run.branch,
+        "when": f"{times[0]} to {times[-1]} UTC",
+        "seconds": run.ended - run.began,
+        "end": NO_END if run.exit is None else f"ended with exit {run.exit}",
+        "said": dict.fromkeys(str(one["text"]) for one in run.of("limit") + run.of("error")),
+        "ticks": [time.strftime("%H:%M" if length > 360 else "%H:%M:%S", one) for one in ticks],
+        "rows": rows,
+    }
+
+
+def _worker(step: Step) -> int:
+    return int(number(step.record.get("worker")))
+
+
+def _title(step: Step) -> str:
+    record, cost = step.record, step.record.get("cost_usd")
+    about = [f"attempt {record['attempt']}"] if record.get("attempt") else []
+    about += [str(record["model"])] if record.get("model") else []
+    about += [f"${cost:.2f}"] if isinstance(cost, int | float) else []
+    about += [f"failed: {step.failed}"] if step.failed else []
+    head = f"{step.name} {plain.span(step.ended - step.began)}"
+    return plain.line(", ".join([head, *about, str(record.get("task") or "")]), 400)
+
+
+def _by_stage(steps: Sequence[Step]) -> str:
+    """Each with its money: `research $0.10, implement 2 times $1.20`."""
+    calls: dict[str, list[Any]] = {}
+    for step in steps:
+        if step.kind != GATE and step.failed != NO_END:
+            calls.setdefault(plain.line(step.kind, 40), []).append(step.record.get("cost_usd"))
+    times = {kind: f" {len(costs)} times" * (len(costs) > 1) for kind, costs in calls.items()}
+    return ", ".join(f"{kind}{times[kind]} {Cost.of(costs)}" for kind, costs in calls.items())
+
+
+def _gates(found: History) -> dict[str, dict[str, Any]]:
+    """Each gate, with what it printed when it was last red."""
+    gates: dict[str, dict[str, Any]] = {}
+    for step in (step for step in found.steps if step.kind == GATE):
+        gate = gates.setdefault(step.name, {"green": 0, "red": 0, "seconds": 0.0, "output": ""})
+        gate["red" if step.failed else "green"] += 1
+        gate["seconds"] += step.ended - step.began
+        if step.failed:
+            gate["output"] = plain.block(str(step.record.get("output")))[-_OUTPUT:].strip()
+    return gates

@@ -10,7 +10,7 @@ from typing import Any
 
 from kern import plain
 from kern.events import RunEnded
-from kern.journal import totals, words
+from kern.journal import sentences, totals
 from kern.journal.history import History, Task, fold
 from kern.journal.totals import NOWHERE, Agent, Standing
 from kern.model import UNVERIFIED, Need, unverified
@@ -27,7 +27,7 @@ Row = tuple[str, str]  # a line and its style
 def lines(ended: RunEnded) -> Iterator[Row]:
     found = fold(ended.night)
     now = Standing(needs=ended.needs, held=ended.held)
-    worst = bool(ended.needs or ended.interrupted or _unproven(found))
+    worst = bool(ended.needs or ended.interrupted or _unproven(found, now))
     yield "", ""
     yield headline(ended, found), HEAD if not worst else f"{HEAD} {NOTICE}"
     if len(found.runs) > 1:
@@ -45,7 +45,7 @@ def headline(ended: RunEnded, found: History) -> str:
     still = "SPEC.md unreadable" if ended.open_tasks is None else f"{ended.open_tasks} open"
     counts = _counts(len(ended.done), ends["concluded"], bare, ended.needs, ended.held)
     paid = "" if ended.cost.known is None else " (API-equivalent)"
-    used = f", {words.short(ended.tokens)} tokens" if ended.tokens else ""
+    used = f", {sentences.short(ended.tokens)} tokens" if ended.tokens else ""
     waits = totals.waited(*totals.outages(found.of("outage")))
     times = ", ".join(filter(None, (plain.span(ended.seconds), waits)))
     return f"{', '.join((*counts, still))}; {ended.cost}{paid}{used}, {times}"
@@ -74,9 +74,9 @@ def report(found: History, now: Standing, *, markdown: bool = False) -> str:
     """All of it, for a terminal or as the text of a pull request."""
     if not found.runs:
         return "nothing in the journal yet: it begins with the first run"
-    done, tried = len(found.done), len(found.ended("concluded"))
+    done, tried = len(totals.done(found, now)), len(found.ended("concluded"))
     needs = totals.needs(found, now)
-    counts = ", ".join(_counts(done, tried, _unproven(found), needs, now.held))
+    counts = ", ".join(_counts(done, tried, _unproven(found, now), needs, now.held))
     where = f"in {plain.count(len(found.runs), 'run')}"
     head = f"{counts} {where}; {found.spent.in_words(done)} (costs are API-equivalent)"
     waits = totals.waited(*totals.outages(found.of("outage")))
@@ -105,18 +105,18 @@ def body(
     late = [f"{plain.line(task, 100)}: {plain.line(why)}" for task, why in stuck]
     late = [text for text, (task, _) in zip(late, stuck, strict=True) if task not in needy]
     for title, rows, where in (
-        ("Look at this", _looks(found), "kern report"),
+        ("Look at this", _looks(found, now), "kern report"),
         ("Needs you", map(_need, needs), "kern status"),
         ("Held", map(_need, now.held), "kern status"),
         ("Open tasks that only wait", _rows(late), "kern status"),
-        ("Done", _done(found.done), "git log"),
+        ("Done", _done(totals.done(found, now)), "git log"),
         ("Tried, did not work", _of(found, "concluded"), "git log"),
         ("Split into subtasks", _of(found, "decomposed"), "kern status"),
         ("Failed attempts, with the work of each", _tried(found), "kern report"),
         ("Runs that ended early", _errors(found, full=full), "kern log"),
     ):
         yield from _section(title, rows, where, most)
-    if mended := [len(tried) for task in found.done if (tried := task.of("attempt"))]:
+    if mended := [len(tried) for task in totals.done(found, now) if (tried := task.of("attempt"))]:
         tasks = plain.count(len(mended), "task")
         yield "", ""
         yield f"{plain.count(sum(mended), 'failed attempt')} of {tasks} came right later", ""
@@ -157,8 +157,8 @@ def following(ended: RunEnded) -> str:
     return "all tasks are done: git log shows them"
 
 
-def _unproven(found: History) -> int:
-    return sum(unverified(task.proved) for task in found.done)
+def _unproven(found: History, now: Standing) -> int:
+    return sum(unverified(task.proved) for task in totals.done(found, now))
 
 
 def _section(title: str, rows: Iterable[list[Row]], where: str, most: int) -> Iterator[Row]:
@@ -178,10 +178,10 @@ def _rows(texts: Iterable[str], style: str = "") -> Iterator[list[Row]]:
     return ([(f"  {plain.line(text, 600)}", style)] for text in texts)
 
 
-def _looks(found: History) -> Iterator[list[Row]]:
+def _looks(found: History, now: Standing) -> Iterator[list[Row]]:
     """The same once, with how often."""
     met: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for one in totals.review(found):
+    for one in totals.review(found, now):
         text = one["text"].partition(":")[0] if one["what"] == "flaky" else one["text"]
         met.setdefault((one["what"], text), []).append(one)
     for (what, _), same in met.items():
@@ -192,7 +192,7 @@ def _looks(found: History) -> Iterator[list[Row]]:
         where = f"; {last['where']}" if last["where"] else ""
         text = f"{task}{label}{plain.line(last['text'], 600)}{often}{where}"
         yield [(f"  {text}", NOTICE)]
-    if bare := [task.proved for task in found.done if unverified(task.proved)]:
+    if bare := [task.proved for task in totals.done(found, now) if unverified(task.proved)]:
         red = "fix the gates that are red, or " if any(bare) else ""
         do = f"To verify such commits, {red}name your checks under [gates] in kern.toml."
         yield [(f"  {do}", NOTICE)]

@@ -176,7 +176,7 @@ def test_a_person_at_a_terminal_is_asked(
     git("commit", "-qm", "start")
     ahead = kern("-n").out
     assert "gates:  test: make test" in ahead
-    assert ("kern will ask once before it starts these" in ahead) is (not runs)
+    assert ("kern will show 1 line and ask" in kern("doctor").out) is (not runs)
 
 
 @pytest.mark.parametrize("committed", [True, False])

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kern.journal import store, totals
 from kern.journal.history import fold
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
@@ -75,37 +73,6 @@ def test_each_event_is_one_line_with_its_values(
     assert git("status", "--porcelain") == ""
 
 
-def test_the_report_counts_every_try_and_names_what_to_review(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    eventful(repo, git, fake, inline)
-    found = json.loads(kern("report", "--json").out)
-    (task,) = found["tasks"]
-    assert task["outcome"] == "done"
-    assert task["proved"] == "verified by gate check; the task changed n, named by a gate"
-    assert task["cost_usd"] == pytest.approx(0.5 + 4 * 0.01)
-    assert found["cost_per_done_usd"] == pytest.approx(0.54)
-    assert (task["retries"], task["stages"], len(task["attempts"])) == (1, 5, 1)
-    assert task["red_gates"] == ["gate check"]
-    assert task["learned"] == ["n is good"]
-    shown = kern("report").out
-    assert "1 done in 1 run; $0.54, $0.54 per finished task" in shown
-    assert f"({task['commit'][:7]} do the task)" in shown
-    assert "1 failed attempt of 1 task came right later" in shown
-    assert f"git show {task['attempts'][0]['ref']}" in kern("show", "greeting").out
-    assert kern("report", "--md").out.count("## Done") == 1
-
-
-def test_a_cost_that_was_not_named_is_unknown_and_never_zero(
-    repo: Path, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    fake.script(implement=[{**GREEN, "fields": {"total_cost_usd": None}}])
-    assert inline(1).code == 0
-    ended = [r for r in lines(repo) if r["kind"] == "stage" and r["did"] == "end"]
-    assert [r["cost_usd"] for r in ended] == [0.01, None, 0.01]
-    assert "$0.02 and 1 stage of unknown cost" in kern("report").out
-
-
 def test_two_worktrees_write_one_journal_and_two_clones_lines_are_one(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
 ) -> None:
@@ -130,21 +97,6 @@ def test_a_clock_that_goes_back_does_not_change_the_order() -> None:
     assert store.ordered([*first[::-1], *second]) == [*second, *first]
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [b'{"v": 1, "id": "x', b"\xff\xfe\n", b"[]\n", b'{"v": 99}\n', b"[" * 9000 + b"\n", b"null\n"],
-)
-def test_a_torn_foreign_or_newer_line_is_passed_over(
-    repo: Path, fake: Fake, inline: Inline, kern: Kern, spoilt: bytes
-) -> None:
-    assert inline(1).code == 0
-    place = repo / ".git" / "kern" / "events.jsonl"
-    whole = place.read_bytes()
-    place.write_bytes(spoilt + b"\n" + whole + spoilt)
-    assert json.loads(kern("report", "--json").out)["done"] == 1
-    assert len(kern("log", "--json").out.splitlines()) == whole.count(b"\n")
-
-
 def test_a_journal_that_cannot_be_written_stops_no_paid_work(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:
@@ -153,16 +105,6 @@ def test_a_journal_that_cannot_be_written_stops_no_paid_work(
     ran = inline(1)
     assert ran.code == 0
     assert ran.err.count("cannot be written") == 1
-
-
-def test_a_pipe_in_the_journals_place_keeps_nobody_waiting(
-    repo: Path, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    (repo / ".git" / "kern").mkdir()
-    os.mkfifo(repo / ".git" / "kern" / "events.jsonl")
-    assert inline(1).code == 0
-    assert kern("status").code == 0
-    assert "nothing in the journal" in kern("report").out
 
 
 def test_the_log_can_be_narrowed_and_followed(
@@ -224,13 +166,6 @@ def test_who_follows_gets_what_a_runs_workers_write_from_then_on_each_once(tmp_p
     assert follower.new() == []
 
 
-@pytest.mark.parametrize("text", ["soon", "2x", "-3d", "7"])
-def test_what_is_no_age_is_said(repo: Path, kern: Kern, text: str) -> None:
-    ran = kern("report", f"--since={text}")
-    assert ran.code == 2
-    assert "--since takes a day, an age or a date" in ran.err
-
-
 def test_a_report_begins_where_it_is_told(
     repo: Path, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
@@ -238,8 +173,3 @@ def test_a_report_begins_where_it_is_told(
     assert "nothing in the journal" in kern("report", "--since", "2999-01-01").out
     for time in ("1h", "1h30m", "2d", "today", "yesterday"):
         assert "1 done" in kern("report", "--since", time).out, time
-
-
-def test_without_a_run_there_is_nothing_to_tell(repo: Path, kern: Kern) -> None:
-    assert kern("log").out == ""
-    assert "nothing in the journal yet" in kern("report").out

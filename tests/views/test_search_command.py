@@ -1,7 +1,6 @@
 """`kern search`: where a project says something about a question."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -60,23 +59,3 @@ def test_finished_tasks_that_spec_md_lost_are_still_found(
     out = kern("search", "zebra").out
     assert f"{walk}/stage1.json  research Old task" in out
     assert f"{walk}/attempt1.json  attempt Old task" in out
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        ((" ",), "nothing to search for"),
-        (("x", "--limit", "0"), "--limit must be 1 or more"),
-    ],
-)
-def test_what_cannot_be_meant_is_said(
-    project: Path, kern: Kern, argv: tuple[str, ...], said: str
-) -> None:
-    ran = kern("search", *argv)
-    assert (ran.code, ran.out) == (2, "") and said in ran.err and "hint: " in ran.err
-
-
-def test_an_empty_repository_has_nothing_to_find(tmp_path: Path, kern: Kern) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path / "project")], check=True)
-    ran = kern("search", "anything")
-    assert (ran.code, ran.out, ran.err) == (0, "nothing found in 0 passages\n", "")

@@ -6,15 +6,13 @@ import html
 import re
 import time
 import xml.etree.ElementTree as ET
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kern import plain
 from kern.journal.history import NO_END, fold
-from kern.views import page as pages
-from tests.conftest import Fake, Inline, Kern
+from kern.views import report
 
 START = 1_794_000_000  # 2026-11-06, some time in the evening
 NASTY = (
@@ -55,7 +53,7 @@ class Told:
 
 
 def page(found: list[dict[str, Any]]) -> str:
-    return pages.drawn(fold(found))
+    return report.page(fold(found))
 
 
 def steps(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -127,18 +125,6 @@ def test_a_page_brings_all_that_it_needs_and_forbids_the_rest() -> None:
 # -------------------------------------------------------------------- what it tells
 
 
-def test_an_unknown_cost_is_called_unknown_and_never_zero() -> None:
-    told = Told()
-    told.task("free", None)
-    assert "$0" not in page(told.found)
-    assert words(shown(told.found)).count("unknown") >= 3
-    told.task("paid", 0.5)
-    seen = words(shown(told.found))
-    assert "$1.50" in seen
-    assert "at least $1.50" in seen
-    assert "3 calls of unknown cost" in seen
-
-
 def test_a_failed_attempt_is_drawn_as_one_and_says_what_to_look_at() -> None:
     told = Told()
     told("task", "a", did="start")
@@ -208,23 +194,6 @@ def test_many_at_once_are_one_run_with_a_lane_for_each_worker() -> None:
     assert [words(row) for row in marked(root, "row")] == ["landing", "worker 1", "worker 2"]
 
 
-def test_the_most_expensive_comes_first_and_the_unknown_last() -> None:
-    told = Told()
-    told.task("cheap", 0.1)
-    told.task("unknown", None)
-    told.task("dear", 3)
-    rows = [words(one) for one in shown(told.found).iter("th") if one.get("scope") == "row"]
-    assert [row.split()[0] for row in rows] == ["dear", "cheap", "unknown"]
-
-
-def test_a_wait_for_a_limit_is_told_with_the_run() -> None:
-    told = Told()
-    told.stage("research", "a", 600)
-    told("limit", "a", text="resets 3am", until=0)
-    told.stage("implement", "a", 600)
-    assert "resets 3am" in words(shown(told.found))
-
-
 @pytest.mark.parametrize("seconds", [None, "x", float("nan"), float("inf"), -5, [], True])
 @pytest.mark.parametrize("when", ["", "yesterday", "2026-99-99T99:99:99Z", "9999-12-31T23:59:59Z"])
 def test_a_time_that_is_none_leaves_each_bar_in_its_box(seconds: Any, when: str) -> None:
@@ -236,69 +205,3 @@ def test_a_time_that_is_none_leaves_each_bar_in_its_box(seconds: Any, when: str)
     styles = [str(bar.get("style")) for bar in shown(told.found).iter("span")]
     places = [re.findall(r"(?:left|width):([\d.]+)%", one) for one in styles if "width" in one]
     assert all(float(left) + float(width) <= 100.01 for left, width in places)
-
-
-@pytest.mark.slow
-def test_a_page_of_a_thousand_tasks_is_made_at_once() -> None:
-    found = []
-    for number in range(8):
-        told = Told(f"r{number}", START + number * 86400)
-        told("run", did="start", root="/p")
-        for task in range(130):
-            for _ in range(6):
-                told("gate", f"task {number}-{task}", after=1, gate="check", red=False, seconds=1)
-            told("attempt", f"task {number}-{task}", attempt=1, reason="because", ref="a/b/c")
-            told("learning", f"task {number}-{task}", text="something to know")
-            told.task(f"task {number}-{task}")
-        found += told.found
-    assert len(found) > 17_000
-    began = time.process_time()
-    whole = page(found)
-    assert time.process_time() - began < 5  # about 0.5 s on an idle machine
-    assert len(whole) < 4_000_000
-    root = ET.fromstring(whole.partition("\n")[2])
-    assert len(list(root.iter("tr"))) > 1000
-
-
-def lightness(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_and_bars_stand_out_in_light_and_dark(scheme: str) -> None:
-    css = Path(pages.__file__).with_name("page.css").read_text()
-    light, dark = css.split("prefers-color-scheme: dark")
-    colours = dict(re.findall(r"--(\w+): (#\w{6})", light if scheme == "light" else dark))
-
-    def contrast(one: str, ground: str) -> float:
-        low, high = sorted((lightness(colours[one]), lightness(colours[ground])))
-        return (high + 0.05) / (low + 0.05)
-
-    for ground in ("page", "card"):
-        assert all(contrast(name, ground) >= 4.5 for name in ("ink", "soft", "bad"))
-    assert all(contrast(kind, "page") >= 3 for kind in pages.KINDS)
-
-
-# -------------------------------------------------------------------- the command
-
-
-def test_without_a_run_the_page_says_so(repo: Path, kern: Kern) -> None:
-    ran = kern("report", "--html")
-    assert ran.code == 0
-    assert "nothing in the journal" in words(ET.fromstring(ran.out.partition("\n")[2]))
-
-
-def test_a_page_begins_where_it_is_told(repo: Path, fake: Fake, inline: Inline, kern: Kern) -> None:
-    assert inline(1).code == 0
-    assert "add a greeting" in kern("report", "--html", "--since", "1h").out
-    assert "add a greeting" not in kern("report", "--html", "--since", "2999-01-01").out
-
-
-@pytest.mark.parametrize("forms", [("--html", "--md"), ("--json", "--html"), ("--json", "--md")])
-def test_a_report_has_one_form(repo: Path, kern: Kern, forms: tuple[str, str]) -> None:
-    ran = kern("report", *forms)
-    assert (ran.code, ran.out) == (2, "")
-    assert "exclude each other" in ran.err
-    assert all(form in ran.err for form in forms)

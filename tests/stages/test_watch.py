@@ -1,0 +1,51 @@
+"""An agent's live output, read while it grows."""
+
+import tracemalloc
+from pathlib import Path
+
+from kern.agents import claude
+from kern.model import Stage
+from kern.stages.output import Watch
+from kern.system import process
+
+
+def growing_at(path: Path) -> Watch:
+    return Watch(claude.AGENT, Stage.IMPLEMENT, path, lambda event: None, process.unwatched)
+
+
+def test_lines_are_told_once_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    growing = growing_at(path)
+    assert growing.lines() == []  # not there yet
+    with path.open("ab", buffering=0) as file:
+        file.write(b"one\ntw")
+        assert growing.lines() == [b"one"]
+        assert growing.lines() == []
+        file.write(b"o\nthree\n")
+        assert growing.lines() == [b"two", b"three"]
+
+
+def test_of_a_burst_only_the_newest_lines_are_told_and_memory_stays_small(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    growing = growing_at(path)
+    with path.open("wb") as file:
+        for number in range(1_000_000):
+            file.write(b"%099d\n" % number)  # 100 MB
+    tracemalloc.start()
+    found = growing.lines()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found[-1] == b"%099d" % 999_999
+    assert all(len(line) == 99 for line in found), "no part of a line"
+    assert peak < 3_000_000
+
+
+def test_a_line_that_is_too_long_is_passed_over_and_the_next_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    growing = growing_at(path)
+    found = []
+    with path.open("ab", buffering=0) as file:
+        for piece in (b"a" * 100_000, b"b" * 100_000, b"c" * 100_000, b"\nnext\n"):
+            file.write(piece)
+            found += growing.lines()
+    assert found == [b"next"]

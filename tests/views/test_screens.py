@@ -1,0 +1,258 @@
+"""One night, and each view of it as a text file: `pytest tests/views/test_screens.py --bless`
+writes what there is into tests/views/screens, to be read as a reviewer would.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console as Terminal
+
+from kern import events
+from kern.events import Event
+from kern.fleet.lanes import Lane, Picture
+from kern.journal import store
+from kern.model import Act, Cost, Need, Outcome, Result, Stage
+from kern.views import live, log
+from kern.views.live import Console
+from tests.conftest import Git, Kern
+
+SCREENS = Path(__file__).parent / "screens"
+SPEC = """# Tasks
+
+- [x] Parse dates
+- [ ] Publish the package
+  > **Blocked:** needs a key
+- [ ] Store the orders
+  > **Question:** which database?
+- [ ] Draw the chart
+  > **Attempt 1:** gate test is red: no axis (kept: kern/attempts/draw-1/1)
+- [ ] Plan the rest
+  - [x] Count what is left
+  - [ ] Sort what is left
+- [ ] Wait for the chart
+  > **After:** Draw the chart
+- [ ]Not a task
+"""
+LEARNED = "# Learnings\n\n- L7 +2 -0 Dates are parsed in UTC. | when: a date is read\n"
+MODELS = ("opus", "claude")
+
+
+def began(run: str) -> Event:
+    gates = ("gate test: make test", "gate lint: make lint")
+    where = (run, "/p", "main", "/tmp/kern/p/main", gates, "claude's login")
+    return events.RunStarted(*where, 6, 10, forecast="6 tasks, about $9.00", max_cost=20.0)
+
+
+def called(
+    stage: Stage, task: str, answer: str, usd: float | None, attempt: int = 1
+) -> list[Event]:
+    end = events.StageFinished(
+        *(stage, task, answer, 62.0, usd),
+        attempt=attempt,
+        model="opus",
+        agent="claude",
+        tokens={"input": 12_000, "output": 345},
+    )
+    return [events.StageStarted(stage, task, "opus", attempt, agent="claude"), end]
+
+
+def gate(code: int, output: str = "", **more: Any) -> list[Event]:
+    result = Result("gate test", code, output, 4.2, red_before=False, **more)
+    return [events.GateStarted("gate test", "make test"), events.GateEnded(result)]
+
+
+def evening() -> Iterator[Event]:
+    yield began("evening")
+    task = "Parse dates"
+    yield events.TaskStarted(task, 1)
+    yield from called(Stage.RESEARCH, task, "- Files: dates.py:1\n\nREADY", 0.25)
+    told = {"L7": "when: a date is read"}
+    yield events.Recalled(Stage.IMPLEMENT, task, told, {"L9": "no room"}, 3, 120)
+    yield events.StageStarted(Stage.IMPLEMENT, task, "opus", 1, agent="claude")
+    yield events.Acted(Stage.IMPLEMENT, Act("m", ("Read dates.py",), {}))
+    failed = (Stage.IMPLEMENT, task, "overloaded", 2.0, None, 1)
+    yield events.StageFailed(*failed, model="opus", agent="claude")
+    yield events.StageRetried(Stage.IMPLEMENT, "overloaded", 1, 4.0)
+    yield from called(Stage.IMPLEMENT, task, "Dates are parsed.\n\nSUCCESS", 1.5)
+    yield from gate(1, "FAILED test_dates.py: off by one\n1 failed\n")
+    note = "gate test is red (exit 1): off by one"
+    yield events.AttemptNoted(task, 1, note, "kern/attempts/parse-1/1", "gate")
+    yield from called(Stage.IMPLEMENT, task, "Off by one no more.\n\nSUCCESS", 1.0, 2)
+    yield from gate(0, flaky="red at first (exit 1)")
+    yield events.Voted(task, "L7", True, "it saved a look")
+    yield events.Learned(task, "A day begins at midnight UTC.")
+    yield events.Warned("the task changes CLAUDE.md, which agents obey", kept=True)
+    yield from called(Stage.COMMIT, task, "Parse dates\n", 0.1)
+    proved = "verified by gate test (flaky), gate lint; tests: test_dates.py: 3 lines less"
+    yield events.TaskSettled(task, Outcome.DONE, "1a2b3c4 Parse dates", "1a2b3c4d" * 5, proved)
+    renamed = "Rename it", Outcome.DONE, "5e6f7a8 Rename it", "5e6f7a8b" * 5
+    yield events.TaskSettled(*renamed)
+    why = "the API is away for 3 h"
+    yield ended(interrupted=why, open_tasks=5, exit_code=1)
+
+
+def morning() -> Iterator[Event]:
+    yield began("morning")
+    task = "Publish the package"
+    yield events.TaskStarted(task, 1, "stage 2")
+    yield from called(Stage.IMPLEMENT, task, "BLOCKED: needs a key", None)
+    yield events.TaskSettled(task, Outcome.BLOCKED, "needs a key")
+    task = "Store the orders"
+    yield events.TaskStarted(task, 2)
+    yield events.QuestionNoted(task, Stage.RESEARCH, "which database?", "")
+    yield events.TaskSettled(task, Outcome.ASKED, "asks: which database?")
+    task = "Draw the chart"
+    yield events.TaskStarted(task, 3)
+    yield events.LimitReset("resets 3am", 60.0, 1_794_020_400.0)
+    yield events.Outage("no route to the API", 1_794_020_000.0, 1_794_020_060.0, 60.0, 1)
+    yield events.Outage("it answers", 1_794_020_000.0, 1_794_020_060.0, 0.0, 0)
+    yield events.StoodIn(Stage.IMPLEMENT, "codex", "claude", 1_794_020_400.0, "at its limit")
+    yield events.AttemptNoted(
+        task, 1, "gate test is red: no axis", "kern/attempts/draw-1/1", "gate"
+    )
+    yield events.Planned(("Write a legend",), "")
+    yield events.Steered(at_once=False)
+    needs = (
+        Need(2, 4, "Publish the package", "needs a key", "kern show 2, kern edit, kern retry 2"),
+        Need(3, 6, "Store the orders", "asks: which database?", 'kern answer 3 "…"'),
+    )
+    more: dict[str, Any] = {"needs": needs, "tokens": 12_345, "seconds": 3720.0}
+    yield ended(**more, open_tasks=5, exit_code=1, cost=Cost(1.5, 1))
+
+
+def ended(**more: Any) -> events.RunEnded:
+    facts: dict[str, Any] = {"seconds": 600.0, "cost": Cost(2.85), "interrupted": ""}
+    return events.RunEnded(done=(), needs_help=(), stuck=(), **{**facts, **more})
+
+
+def night() -> list[dict[str, Any]]:
+    """As the journal has it: a record each ten seconds."""
+    found: list[dict[str, Any]] = []
+    for run, hour, told in (("evening", 22, evening()), ("morning", 23, morning())):
+        rows = [row for event in told for row in event.records()]
+        task = ""
+        for seq, row in enumerate(rows, 1):
+            task = str(row.get("task", task))
+            when = f"2026-11-06T{hour}:{seq // 6:02}:{seq % 6}0.000Z"
+            head = {"v": 1, "id": f"{run}{seq}", "time": when, "run": run, "seq": seq}
+            about = "" if row["kind"] == "run" else task
+            found.append({**head, "branch": "main", "task": about, **row})
+    return found
+
+
+def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
+    file = SCREENS / name
+    if request.config.getoption("--bless"):
+        file.write_text(text)
+    assert text == file.read_text(), f"{name}: read the difference, then --bless"
+
+
+VIEWS = ("status", "show 1", "show 4", "log", "search date")
+REPORTS = ("report", "report --md", "report --html")
+JSON = ("status", "show 1", "report", "search date")
+
+
+@pytest.mark.parametrize("view", [*VIEWS, *REPORTS, *(f"{view} --json" for view in JSON)])
+def test_each_view_of_the_night(
+    repo: Path,
+    git: Git,
+    kern: Kern,
+    view: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    (repo / "SPEC.md").write_text(SPEC)
+    (repo / "LEARNINGS.md").write_text(LEARNED)
+    git("update-ref", "refs/kern/attempts/parse-1/1", "HEAD")
+    store.place(repo / ".git").parent.mkdir()
+    store.place(repo / ".git").write_bytes(b"".join(map(store.line, night())))
+    ran = kern(*view.split())
+    assert (ran.code, ran.err) == (0, "")
+    check(f"{re.sub('[ -]+', '-', view)}.txt", ran.out.replace(str(repo.parent), "W"), request)
+
+
+def test_the_night_as_its_runs_told_it(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    out = io.StringIO()
+    console = Console(out=out, err=out, verbose=True)
+    *told, last = *evening(), *morning()
+    assert isinstance(last, events.RunEnded)
+    for event in (*told, replace(last, night=night())):
+        console(event)
+    lines = [line[22:] if line[:1] == "[" else line for line in out.getvalue().splitlines()]
+    check("run.txt", "".join(f"{line}\n" for line in lines), request)
+
+
+CALLS = ("Read a.py", "Bash " + "make " * 40)
+ONE = Picture(
+    (
+        Lane(
+            1,
+            "Draw the chart",
+            "stage 2/3 implement, attempt 2",
+            8.0,
+            ("Read a.py", "Bash " + "make " * 40),
+        ),
+    ),
+    tasks=6,
+    done=3,
+    needs=1,
+    cost=Cost(4.25),
+    tokens=12_345,
+    max_cost=20.0,
+    expected=5400.0,
+)
+MANY = Picture(
+    (
+        Lane(1, "Write the parser " * 9, "stage 2/3 implement", 8.0),
+        Lane(2),
+        Lane(3, "b \x1b[2J", "gates"),
+    ),
+    queue=("Write the lexer", "Document it"),
+    lying="your changes in a.py",
+    tasks=9,
+    done=3,
+    cost=Cost(1.25),
+    max_cost=5.0,
+    held="stops after this stage",
+)
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+@pytest.mark.parametrize(("name", "picture"), [("one", ONE), ("many", MANY)])
+def test_what_is_under_way_below(
+    width: int, name: str, picture: Picture, request: pytest.FixtureRequest
+) -> None:
+    screen = Terminal(width=width, file=io.StringIO(), highlight=False)
+    screen.print(live.under_way(picture, 75.0))
+    screen.print(live.figures(picture, 2467.0, 130.0))
+    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    check(
+        f"live-{name}-{width}.txt",
+        "".join(f"{line.rstrip()}\n" for line in text.splitlines()),
+        request,
+    )
+
+
+def test_on_a_terminal_a_screen_is_wrapped_between_words_and_data_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Narrow(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    text = (SCREENS / "status.txt").read_text()
+    for as_data in (True, False):
+        monkeypatch.setattr("sys.stdout", out := Narrow())
+        log.tell(text, as_data=as_data)
+        assert (max(map(len, out.getvalue().splitlines())) <= 40) is not as_data
+        assert out.getvalue().split() == text.split()
