@@ -7,6 +7,7 @@ the person's own tree mistakes are undone after each child, and said.
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from kern import plain
 from kern.checks.result import Red
@@ -33,7 +34,7 @@ class Objection(Exception):
 
     def __init__(self, why: str, cause: Cause, red: Red | None = None) -> None:
         super().__init__(why)
-        self.cause, self.red = cause, red
+        self.facts: dict[str, object] = {"cause": cause, "red": asdict(red) if red else None}
 
 
 def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
@@ -43,6 +44,12 @@ def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
     if not mounted:
         ignored(site).take(key, number)
     return refs.begin(site.repo, at.head, key, number, mounted=mounted)
+
+
+def earlier(site: Site, at: Situation) -> StageRecord | None:
+    """What came of the attempt before at the same task."""
+    last = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1) if at.attempt > 1 else None
+    return last if last and last.key == at.key else None
 
 
 def ignored(site: Site) -> Ignored:

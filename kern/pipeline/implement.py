@@ -21,7 +21,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.plain import some
-from kern.stages import answer, briefs, change, record
+from kern.stages import answer, briefs, change
 from kern.stages.briefs import Mending
 from kern.stages.prompts import Prompt
 from kern.stages.record import StageRecord
@@ -35,7 +35,9 @@ _ANSWER = 1500  # characters of the answer before
 def implement(site: Site, at: Situation) -> None:
     """The start ref, the agent, what it left, stage2.json."""
     key, _ = at.opened
-    last = _last(site, at)
+    if at.attempt > 1:
+        workspace.retire(site.scope, str(at.attempt - 1))
+    last = attempt.earlier(site, at)
     earlier = _earlier(site, at, last)
     prompt, sends_back = _order(site, at, last, bool(earlier))
     start = attempt.begin(site, at)
@@ -104,15 +106,6 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
 
 
 # ---------------------------------------------------------------- what it is told
-
-
-def _last(site: Site, at: Situation) -> StageRecord | None:
-    """The attempt before at the same task, whose files make room."""
-    if at.attempt == 1:
-        return None
-    workspace.retire(site.scope, str(at.attempt - 1))
-    last = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1)
-    return last if last and last.key == at.key else None
 
 
 def _earlier(site: Site, at: Situation, last: StageRecord | None) -> Mapping[str, Entry | None]:

@@ -220,8 +220,7 @@ def run_hooks(site: Site, tree: str, message: str, *, again: bool = True) -> Che
     with attempt.watched(site, "a commit hook"):
         here = site.rooms.for_hooks(whole, head)
         worded = here.git / "COMMIT_EDITMSG"
-        for place in (worded, site.repo.git_dir / "COMMIT_EDITMSG"):  # some go by its usual name
-            workspace.lay(place, plain.encode(message))
+        workspace.lay(worded, plain.encode(message))
         for name in there:
             ended = _run_hook(site, here, name)
             if name == PRE_COMMIT:  # which may have committed by itself

@@ -61,7 +61,7 @@ def book(site: Site, at: Situation) -> None:
     """Keep the attempt, put the tree back, note it; the note is what counts."""
     key, _ = at.opened
     second = at.second
-    ref = _keep(site, at, str(at.attempt))
+    ref = _keep(site, at, str(at.attempt), always=True)
     reason = second.decision.reason or "no reason given"
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and answer.is_result(second.answer, second.decision):
@@ -83,8 +83,8 @@ def book(site: Site, at: Situation) -> None:
 
 def _no_progress(site: Site, at: Situation) -> bool:
     """Two attempts in a row with the same tree or the same red gate: the next tier is due."""
-    one, other = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1), at.second
-    if not at.facts.attempts or one is None or one.key != at.key:
+    one, other = attempt.earlier(site, at), at.second
+    if not at.facts.attempts or one is None:
         return False
     if one.tree == other.tree:
         # An agent that was cut off before it changed anything has not tried yet.
@@ -92,10 +92,13 @@ def _no_progress(site: Site, at: Situation) -> bool:
     return one.red is not None and one.red.like(other.red)
 
 
-def _keep(site: Site, at: Situation, name: str) -> str:
-    """What stage 2 left goes under a ref, then out of the tree."""
-    base = at.start.base if at.start else at.second.base
-    ref = site.keep(at.opened[0], name, at.second.tree, base)
+def _keep(site: Site, at: Situation, name: str, *, always: bool = False) -> str:
+    """What stage 2 changed goes under a ref, if there was anything, then out of the tree."""
+    start, tree = at.second.change
+    ref = ""
+    if always or start != tree:
+        base = at.start.base if at.start else at.second.base
+        ref = site.keep(at.opened[0], name, tree, base)
     attempt.restore(site, at)
     return ref
 
@@ -107,7 +110,7 @@ def release(site: Site, at: Situation) -> Settled:
     if saved is Saved.ASKED or (at.facts.research is Research.ASKED and second is None):
         return _ask(site, at)
     if second is not None and saved in (Saved.DECOMPOSED, Saved.SKIPPED):
-        _put_aside(site, at, "stopped")
+        _keep(site, at, f"{at.attempt}-stopped")
         if saved is Saved.DECOMPOSED:
             titles = answer.subtasks(second.answer, task.text)
             split = partial(edit.add_subtasks, titles=titles)
@@ -141,7 +144,7 @@ def note(site: Site, at: Situation, outcome: Outcome, reason: str) -> Settled:
 def _ask(site: Site, at: Situation) -> Settled:
     """A question: no attempt, no skip: the task waits for its answer."""
     stage = Stage.IMPLEMENT if at.facts.saved is Saved.ASKED else Stage.RESEARCH
-    ref = _put_aside(site, at, "asked") if stage is Stage.IMPLEMENT else ""
+    ref = _keep(site, at, f"{at.attempt}-asked") if stage is Stage.IMPLEMENT else ""
     question = at.files[stage].answer.reason
 
     def apply(text: str, _: Spec, found: Task) -> str:
@@ -152,15 +155,6 @@ def _ask(site: Site, at: Situation) -> Settled:
     settled = _let_go(site, at, Outcome.ASKED, question, apply)
     site.sink(QuestionNoted(settled.task, stage, question, ref))
     return settled
-
-
-def _put_aside(site: Site, at: Situation, name: str) -> str:
-    """Keep what stage 2 changed, and put the tree back; the ref, if there was anything."""
-    start, tree = at.second.change
-    if start != tree:
-        return _keep(site, at, f"{at.attempt}-{name}")
-    attempt.restore(site, at)
-    return ""
 
 
 def _let_go(

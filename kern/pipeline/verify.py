@@ -3,7 +3,7 @@ judges. Each can turn a success into an attempt, none can make one.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 
 from kern import config, plain
@@ -46,7 +46,7 @@ def prove(site: Site, at: Situation) -> None:
         try:
             facts = _proven(site, at)
         except Objection as exc:
-            objection, facts = str(exc), _noted(exc)
+            objection, facts = str(exc), exc.facts
         except _Fixed:
             return
     found = answer.decide(
@@ -55,7 +55,8 @@ def prove(site: Site, at: Situation) -> None:
     if found.saved is Saved.FAILED and not objection:
         own = {Code.FAILED: Cause.OWN, Code.UNCLEAR: Cause.FORM}
         facts = {"cause": own.get(second.answer.code, Cause.OTHER)}
-    if objection == UNCHANGED and _was_unchanged(site, at):
+    last = attempt.earlier(site, at)
+    if objection == UNCHANGED and last and last.decision.reason == UNCHANGED:
         found = Decision(Saved.SKIPPED, settle.UNCHANGED_TWICE)
     decide(site, second.noting(**facts), found)
 
@@ -68,17 +69,7 @@ def decide(site: Site, second: StageRecord, found: Decision) -> None:
 
 
 def fail(site: Site, second: StageRecord, why: Objection) -> None:
-    decide(site, second.noting(**_noted(why)), Decision(Saved.FAILED, str(why)))
-
-
-def _noted(why: Objection) -> dict[str, object]:
-    return {"cause": why.cause, "red": asdict(why.red) if why.red else None}
-
-
-def _was_unchanged(site: Site, at: Situation) -> bool:
-    """Whether the attempt before claimed success without a change as well."""
-    last = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1) if at.attempt > 1 else None
-    return last is not None and last.key == at.key and last.decision.reason == UNCHANGED
+    decide(site, second.noting(**why.facts), Decision(Saved.FAILED, str(why)))
 
 
 # ---------------------------------------------------------------- what lies there

@@ -87,18 +87,6 @@ TRAILER = "Kern-Task: add a greeting"
 PERSON = "env -u GIT_DIR -u GIT_WORK_TREE -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git"
 
 
-def test_an_agent_that_cannot_say_it_leaves_the_words_to_kern(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fault = {"result": "", "fields": {"is_error": True, "subtype": "error_max_turns"}}
-    fake.script(implement=[WORK], commit=[fault])
-
-    assert inline(1).code == 0
-
-    committed(git)
-    assert subjects(git) == ["start", "add a greeting"]
-
-
 # ---------------------------------------------------------------- the branch moves meanwhile
 
 MINE = "echo more >> own.txt"

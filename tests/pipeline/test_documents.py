@@ -101,20 +101,3 @@ def test_neither_file_says_that_the_task_is_done_before_head_does(
 
 # A person, in another terminal.
 MINE = "git -c user.name=me -c user.email=me@x commit --no-verify -qam mine"
-
-
-@pytest.mark.unheld
-def test_your_commit_beside_an_experiment_concludes_nothing(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] Experiment: greet late\n")
-    git("commit", "-qam", "tasks")
-    hook(repo, "pre-commit", f"mkdir .git/once 2> /dev/null || exit 0; env -i PATH=$PATH {MINE}")
-    fake.script(implement=[{"run": ["echo 1 > n"], "result": "FAILED: nobody saw it"}])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert subjects(git)[2:] == ["mine", "Conclude: Experiment: greet late"]
-    assert "[x]" not in git("show", "HEAD~1:SPEC.md")
-    assert git("status", "--porcelain") == ""

@@ -262,23 +262,6 @@ def test_what_is_kerns_in_spec_md_comes_back_and_all_else_is_the_persons(
     assert git("show", "HEAD:SPEC.md") == spec(repo).rstrip("\n")
 
 
-def test_a_spec_md_turned_into_a_link_is_a_file_again(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    inside = fails("no", "mv SPEC.md real.md && ln -s real.md SPEC.md")
-    outside = ["mv SPEC.md ../real.md && ln -s ../real.md SPEC.md", "echo 1 > n"]
-    fake.script(implement=[inside, {"run": outside, "result": "SUCCESS"}])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert not (repo / "SPEC.md").is_symlink()
-    assert spec(repo).startswith("- [x] add a greeting\n")
-    assert len(notes(repo, "Attempt")) == 1
-    assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
-    assert git("status", "--porcelain") == ""
-
-
 BRANCH = ["git checkout -q -b evil"]
 ORPHAN = ["git checkout -q --orphan orphan"]
 RENAMED = ["git branch -m main renamed"]

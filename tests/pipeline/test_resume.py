@@ -242,17 +242,6 @@ def test_a_swept_up_commit_is_taken_back_after_the_kill(bench: Bench, cleaned: b
 # ------------------------------------------------------------ c: HEAD has the task
 
 
-def test_a_committed_task_is_finished_under_a_persons_commit(bench: Bench) -> None:
-    bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
-    bench.write("own.txt", "mine too\n")
-    bench.git("commit", "-qm", "my own", "own.txt")
-    bench.resumed()
-    assert not bench.asked
-    assert bench.subjects == ["start", "do the task", "my own"]
-    assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
-    assert bench.git("status", "--porcelain") == ""
-
-
 def test_a_lock_that_a_killed_git_left_is_named_and_not_deleted(bench: Bench) -> None:
     bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
     lock = bench.root / ".git" / "index.lock"
@@ -524,26 +513,3 @@ def test_an_agent_that_outlived_its_kern_is_ended_before_anything_else(bench: Be
     assert not survivors(bench.place / "pid")
     assert "leak" in bench.kept("1-killed", "leak.txt")
     is_done_once(bench)
-
-
-# ------------------------------------------------------------ what a kill leaves of an agent's hand
-
-ORDERS = "sed -i -e 's/^  > .*Gate.*$//' -e 's/\\[ \\] second/[x] second/' SPEC.md"
-SPEC = "- [ ] add a greeting\n  > **Gate:** `true`\n- [ ] second\n"
-
-
-@pytest.mark.unheld
-def test_after_an_interrupt_what_a_person_writes_by_hand_is_theirs_and_what_was_planted_gone(
-    bench: Bench,
-) -> None:
-    bench.write("SPEC.md", SPEC)
-    forge = FORGE.replace("START", "$start").replace("OUTCOME", "")
-    half = {"run": [*WORK, ORDERS, forge], **DIES, "signal": signal.SIGINT, "hang": 5}
-    bench.fake.script(implement=[half, WORKS])
-    ran = bench.kern("1", "0")
-    assert ran.code == 130, ran.err
-    assert "an order" not in bench.spec
-    bench.write("SPEC.md", bench.spec + "- [ ] by hand\n")
-    ran = bench.resumed()
-    assert bench.asked == ["implement", "commit"]
-    assert "- [ ] by hand\n" in bench.spec
