@@ -106,8 +106,10 @@ class Board:
     def idle(self, worker: int) -> None:
         self.now = self.now.having(Lane(worker))
 
-    def read(self, record: Record, at: float) -> None:
-        self.now = after(self.now, record, at)
+    def read(self, record: Record, at: float) -> list[Outage]:
+        """What is told of it: each worker waits by itself for an API that is away."""
+        before, self.now = self.now.away, after(self.now, record, at)
+        return [outage(record)] if self.now.away != before else []
 
     def land(self, task: str, at: float) -> None:
         self.now = replace(self.now, landing=task, since=at)

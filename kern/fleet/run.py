@@ -200,7 +200,8 @@ class Fleet(loop.Loop):
     def _follow(self) -> None:
         """What the workers have told since."""
         for record in self.journal.new():
-            self.board.read(record, time.time())
+            for event in self.board.read(record, time.time()):
+                self.sink(event)
             if record["kind"] in ("task", "work"):
                 self.ends[str(record.get("branch"))] = record
             elif record["kind"] == "stage" and record.get("did") != "start":
