@@ -2,19 +2,17 @@
 executed by reading it.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
-from kern.model import Aide, OnRed, Output, Role, Stage
+from kern.model import Aide, Output, Role, Stage
 from kern.models import Choices
 from kern.toml import Wrong
 
 FILE = "kern.toml"
-FINAL = "final"  # the table below [gates] with those of the whole
 PERSON = "~/.config/kern/config.toml"
 ROUNDS = 5  # reviews in one run with --until-done
 LARGE = 50 << 20  # bytes; an untracked file that is larger is not stored
@@ -78,17 +76,21 @@ class Spent:
     task_tokens: int = 0
 
 
+def _left(bounds: Iterable[tuple[float, float]], least: float) -> float:
+    """For the next stage, of what may be used and what is; 0: no bound."""
+    left = [most - used for most, used in bounds if most]
+    return max(min(left), least) if left else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """As many as may be used; 0: no bound."""
 
     run: float = 0
     task: float = 0
-    stage: float = 0
 
     def left(self, spent: Spent) -> float:
-        """For the next stage; 0: no bound."""
-        return _left(self, spent.run_tokens, spent.task_tokens, least=1)
+        return _left(((self.run, spent.run_tokens), (self.task, spent.task_tokens)), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,6 @@ class Budget:
 
     run: float = 0
     task: float = 0
-    stage: float = 0
     tokens: Tokens = field(default_factory=Tokens)
 
     def within(self, run: float) -> "Budget":
@@ -106,29 +107,18 @@ class Budget:
 
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
-        for what, most, so_far in (
-            ("run", self.run, spent.run),
-            ("task", self.task, spent.task),
-        ):
-            if most and so_far > most - _MARGIN:
-                return f"the {what}'s budget is used up: ${so_far:.2f} of ${most:.2f}"
-        for what, most, used in (
-            ("run", self.tokens.run, spent.run_tokens),
-            ("task", self.tokens.task, spent.task_tokens),
-        ):
+        tokens = self.tokens
+        for what, most, used in (("run", self.run, spent.run), ("task", self.task, spent.task)):
+            if most and used > most - _MARGIN:
+                return f"the {what}'s budget is used up: ${used:.2f} of ${most:.2f}"
+        counts = ("run", tokens.run, spent.run_tokens), ("task", tokens.task, spent.task_tokens)
+        for what, most, used in counts:
             if most and used >= most:
                 return f"the {what}'s tokens are used up: {used:,} of {most:,.0f}"
         return ""
 
     def left(self, spent: Spent) -> float:
-        """What the next stage may cost at most; 0: no bound."""
-        return round(_left(self, spent.run, spent.task, least=_MARGIN), 4)
-
-
-def _left(most: Tokens | Budget, run: float, task: float, *, least: float) -> float:
-    """Of the bounds what the run and the task have not used; 0: there is no bound."""
-    bounds = [of - used for of, used in ((most.run, run), (most.task, task), (most.stage, 0)) if of]
-    return max(min(bounds), least) if bounds else 0
+        return round(_left(((self.run, spent.run), (self.task, spent.task)), _MARGIN), 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +137,7 @@ class Settings:
     budget: Budget = field(default_factory=Budget)
     fleet: many.Many = field(default_factory=many.Many)
     notify: str = ""  # for sh; the person's to say
-    on_red: OnRed = OnRed.STOP  # of the command line
+    allow_red: bool = False  # of the command line
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
     def total(self, role: Role) -> float:
@@ -169,16 +159,6 @@ class Settings:
 # ---------------------------------------------------------------- what a file may say
 
 
-def _command(reader: toml.Read) -> toml.Read:
-    """As the fields of a `Gate` or a `Probe`."""
-
-    def read(given: Any) -> Any:
-        found = reader(given)
-        return {"command": found.pop("run"), **found}
-
-    return read
-
-
 def _gate(given: Any) -> Any:
     found = _GATE(given)
     if known := found.pop("red", "") == "known":
@@ -189,43 +169,36 @@ def _gate(given: Any) -> Any:
     return found
 
 
-def _gates(given: Any) -> Any:
-    """Named commands. A table `final` holds those of the whole, unless it is a command itself."""
-    rows: toml.Rows = dict.fromkeys(given if isinstance(given, dict) else (), _command(_gate))
-    final = given.get(FINAL) if isinstance(given, dict) else None
-    if isinstance(final, dict) and "run" not in final:
-        rows = {**rows, FINAL: toml.each(_command(_FINAL))}
-    return toml.table({**rows, **_MISPLACED})(given)
+def _named(reader: toml.Read, **more: toml.Read) -> toml.Read:
+    """A table of any names, and of those of `more`."""
 
+    def read(given: Any) -> Any:
+        names = dict.fromkeys(given if isinstance(given, dict) else (), reader)
+        return toml.table({**names, **more, **_MISPLACED})(given)
 
-def _probes(given: Any) -> Any:
-    rows: toml.Rows = dict.fromkeys(
-        given if isinstance(given, dict) else (), _command(toml.command())
-    )
-    return toml.table({**rows, **_MISPLACED})(given)
+    return read
 
 
 _SINGLE: toml.Rows = {
     "agents": models.agents,
     "max_wait": toml.seconds,
-    "max_failures": toml.whole(0),
+    "max_failures": toml.whole,
 }
 _MISPLACED: toml.Rows = dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}")
-_AGAIN = toml.whole(0, 1)
-_FINAL = toml.command(strict=toml.flag, room=toml.flag, again=_AGAIN)
+_OF_A_GATE: toml.Rows = {"strict": toml.flag, "room": toml.flag, "again": toml.one_of([0, 1])}
 _GATE = toml.command(
-    strict=toml.flag,
-    room=toml.flag,
     red=toml.one_of(["known"], 'red = "known"'),
     known_red='write red = "known"',
-    again=_AGAIN,
+    **_OF_A_GATE,
 )
-_BOUNDS = toml.table(dict.fromkeys(("run", "task", "stage"), toml.amount))
+_BOUNDS = toml.table(
+    {"run": toml.amount, "task": toml.amount, "stage": "take it out: run and task bound it"}
+)
 _MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
 _ROWS: toml.Rows = {
     **_SINGLE,
-    "gates": _gates,
-    "probes": _probes,
+    "gates": _named(_gate, final=toml.each(toml.command(**_OF_A_GATE))),
+    "probes": _named(toml.command()),
     "stages": models.BY_ROLE,
     "max_cost": _BOUNDS,
     "max_tokens": _BOUNDS,
@@ -244,20 +217,15 @@ _ROWS: toml.Rows = {
     "search": "take it out: git grep finds what kern search does not read",
     "branch": "git switch -c NAME, then kern",
     "jobs": "kern -j 4",
-    **dict.fromkeys(("notify", "fleet", "awake"), _MINE),
+    **dict.fromkeys(("notify", "fleet", "awake", "scheduler", "remote"), _MINE),
 }
-
-
-# `agent = "http"` above the tables, which TOML takes for the whole of [agent.http] below.
-_AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]*\3)")
 
 
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    found = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
+    found = toml.read(data, FILE, _ROWS)
     gates, http = found.get("gates", {}), found.get("agent", {}).get("http")
-    final = gates.pop(FINAL) if "command" not in gates.get(FINAL, {"command": ""}) else {}
+    final = gates.pop("final", {})
     return Settings(
         gates=tuple(Gate(name, **row) for name, row in gates.items()),
         final=tuple(Gate(name, **row) for name, row in final.items()),

@@ -19,7 +19,6 @@ class Endpoint:
     url: str = ""  # up to `/v1`; empty where there is none
     model: str = ""  # for stages that name none
     key: str = ""  # the variable of the environment that has it
-    turns: int = 200  # of a stage, at most
     theirs: bool = False  # the repository names it
 
     @property
@@ -49,18 +48,20 @@ def _url(given: Any) -> str:
     return text
 
 
+def _key(given: Any) -> str:
+    """What stands there is not repeated: it may be the key itself."""
+    if not isinstance(given, str) or not re.fullmatch(_VARIABLE, given):
+        what = "{} must be the name of a variable of the environment, and not the key itself"
+        raise Wrong(what, 'key = "OPENAI_API_KEY"')
+    return given
+
+
 _ROWS = toml.table(
     {
         "url": _url,
         "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
-        # What stands there is not repeated: it may be a key.
-        "key": toml.matching(
-            _VARIABLE,
-            "the name of a variable of the environment, and not the key itself",
-            'key = "OPENAI_API_KEY"',
-            shown=False,
-        ),
-        "turns": toml.whole(1, 10_000),
+        "key": _key,
+        "turns": "take it out: the time-out of the stage bounds it",
         "quiet": "take it out: the time-out of the stage bounds it",
     }
 )

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kern import toml
-from kern.toml import Wrong
 
 AUTO = "auto"
-_MOST = 1000
 _SETUP_S = 600.0
 _EACH_MB = 400  # of memory: a kern and its agent, which takes some 300
 
@@ -27,31 +25,17 @@ class Many:
         return (f"worktree setup: {self.setup}",) if self.setup else ()
 
 
-def jobs(given: Any) -> str:
-    """A number of tasks, as text, or `auto`."""
-    text = str(given) if isinstance(given, int) and given < _MOST * 2 else given
-    sound = isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 6
-    if text != AUTO and not (sound and 1 <= int(text) <= _MOST):
-        raise Wrong(f"{{}} must be a whole number from 1 to {_MOST}, or auto", "kern -j 4", text)
-    return str(text)
-
-
-def _setup(given: Any) -> Any:
-    return {"run": ""} if given == "" else toml.command()(given)
-
-
 # Within the working tree: what lies elsewhere is none of a worktree's.
 _PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
 _PATHS = toml.texts("paths within the repository", _PATH, 'copy = [".env", "config/local.yml"]')
 WORKTREE = toml.table(
     {
         "copy": _PATHS,
-        "setup": _setup,
+        "setup": toml.command(),
         "link": "take it out: in a sandbox workers see what git ignores in your tree; without one "
         "setup makes it (kern help guide)",
     }
 )
-FLEET = toml.table({"scheduler": toml.text, "remote": toml.text})
 
 
 def of_settings(found: Mapping[str, Any]) -> Many:
@@ -59,7 +43,7 @@ def of_settings(found: Mapping[str, Any]) -> Many:
     setup = worktree.get("setup", {})
     return Many(
         tuple(path.rstrip("/") for path in worktree.get("copy", ())),
-        setup.get("run", ""),
+        setup.get("command", ""),
         setup.get("timeout", _SETUP_S),
     )
 

@@ -139,13 +139,6 @@ UNVERIFIED = "unverified"
 _CODES = {126: "cannot be executed", 127: "command not found"}
 
 
-class OnRed(StrEnum):
-    """What a person wants of a run whose gates are red before its first task."""
-
-    STOP = "stop"
-    ALLOW = "allow"  # they are not held against the tasks
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """One gate's end. `red_before`: how it was before the task, where that is known."""
@@ -176,11 +169,13 @@ class Result:
         """
         return self.red and (self.strict or self.cannot_run or self.red_before is not True)
 
-    def stops(self, on_red: OnRed, *, first: bool) -> bool:
-        """Whether no task may begin on a tree on which it ended like this; `first`: of the run."""
+    def stops(self, allow_red: bool, *, first: bool) -> bool:
+        """Whether no task may begin on a tree on which it ended like this; `first`: of the run,
+        `allow_red`: as the person lets it.
+        """
         if not self.red or not first:
             return self.cannot_run
-        held = self.strict or (on_red is OnRed.STOP and not self.known_red)
+        held = self.strict or not (allow_red or self.known_red)
         return self.cannot_run or held
 
     @property

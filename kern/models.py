@@ -91,14 +91,8 @@ def _argv(given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _commands(given: Any) -> Any:
-    for name in given if isinstance(given, dict) else ():
-        AGENT(name)
-    return toml.each(_argv)(given)
-
-
 BY_ROLE = toml.table(dict.fromkeys(ROLES, toml.table({**FIELDS, "timeout": toml.seconds})))
-COMMANDS: toml.Read = _commands
+COMMANDS = toml.each(_argv)
 
 
 def agents(given: Any) -> tuple[str, ...]:

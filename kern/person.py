@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kern import endpoint, many, plain, toml
+from kern import endpoint, plain, toml
 from kern.config import FILE as CONFIG
 from kern.config import OPENS, PERSON, Settings
 from kern.endpoint import Endpoint
-from kern.toml import Wrong
 
 FILE = PERSON
 
@@ -43,15 +42,9 @@ class Person:
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
-    cluster: tuple[str, str] = ("", "")  # its scheduler, and the remote of its workers
+    scheduler: str = ""  # of a cluster
+    remote: str = ""  # of its workers
     awake: bool = True  # the machine, while a run is on
-
-
-def _notify(given: Any) -> str:
-    if given == "desktop" or not isinstance(given, str) or "\0" in given:
-        hint = "name the command, say: notify = \"jq -r '.event' | xargs notify-send kern\""
-        raise Wrong("{} must be a command", hint, given)
-    return given.strip()
 
 
 def _sandbox(given: Any) -> Any:
@@ -75,9 +68,11 @@ _TABLE = toml.table(
 _ROWS: toml.Rows = {
     "sandbox": _sandbox,
     "agent": toml.table({"http": endpoint.read}),
-    "notify": _notify,
-    "fleet": many.FLEET,
+    "notify": toml.text,
+    "scheduler": toml.text,
+    "remote": toml.text,
     "awake": toml.flag,
+    "fleet": "write scheduler and remote above the first table",
     "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
 }
 
@@ -90,15 +85,8 @@ def mode(given: str, where: str) -> Mode:
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
     found = toml.read(data, origin, _ROWS)
-    table, fleet = found.get("sandbox", {}), found.get("fleet", {})
-    return Person(
-        Mode(table.pop("mode", Mode.AUTO)),
-        Holding(**table),
-        found.get("agent", {}).get("http"),
-        found.get("notify", ""),
-        (fleet.get("scheduler", ""), fleet.get("remote", "")),
-        found.get("awake", True),
-    )
+    table, http = found.pop("sandbox", {}), found.pop("agent", {}).get("http")
+    return Person(Mode(table.pop("mode", Mode.AUTO)), Holding(**table), http, **found)
 
 
 _LOCAL = ("localhost:", "127.0.0.1:", "[::1]:")
@@ -127,10 +115,6 @@ def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 def over(own: Person, theirs: Settings) -> Settings:
     """A repository's settings with the person's."""
-    scheduler, remote = own.cluster
-    return replace(
-        theirs,
-        endpoint=theirs.endpoint or own.endpoint,
-        notify=own.notify,
-        fleet=replace(theirs.fleet, scheduler=scheduler, remote=remote),
-    )
+    fleet = replace(theirs.fleet, scheduler=own.scheduler, remote=own.remote)
+    endpoint = theirs.endpoint or own.endpoint
+    return replace(theirs, endpoint=endpoint, notify=own.notify, fleet=fleet)

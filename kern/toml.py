@@ -88,19 +88,19 @@ def command(**more: Read | str) -> Read:
         if not isinstance(given, dict) or not isinstance(one := given.get("run"), str) or not one:
             raise Wrong('{} must be a command, like "make check", or { run = "a command", … }')
         found: dict[str, Any] = rows(given)
-        return found
+        return {"command": found.pop("run"), **found}
 
     return reader
 
 
-def value(wanted: str, sound: Callable[[Any], Any], hint: str = "", *, shown: bool = True) -> Read:
-    """One that is as `wanted`; `shown`: it may be repeated where it is not."""
+def value(wanted: str, sound: Callable[[Any], Any], hint: str = "") -> Read:
+    """One that is as `wanted`."""
 
     def reader(given: Any) -> Any:
         given = given.strip() if isinstance(given, str) else given
         if not sound(given):
-            raise Wrong(f"{{}} must be {wanted}", hint, given if shown else None)
-        return tuple(given) if isinstance(given, list) else given
+            raise Wrong(f"{{}} must be {wanted}", hint, given)
+        return given
 
     return reader
 
@@ -111,22 +111,13 @@ def texts(wanted: str, pattern: str = r"(?s).*\S.*", hint: str = "") -> Read:
     return lambda given: tuple(map(one, given if isinstance(given, list) else [None]))
 
 
-def matching(pattern: str, wanted: str, hint: str = "", *, shown: bool = True) -> Read:
+def matching(pattern: str, wanted: str, hint: str = "") -> Read:
     """A text that matches."""
-    return value(
-        wanted, lambda given: _text(given) and re.fullmatch(pattern, given), hint, shown=shown
-    )
+    return value(wanted, lambda given: _text(given) and re.fullmatch(pattern, given), hint)
 
 
-def one_of(words: Collection[str], hint: str = "") -> Read:
-    return value(f"one of {', '.join(words)}", lambda given: given in [*words], hint)
-
-
-def whole(least: int, most: float = _MOST - 1) -> Read:
-    bound = f" from {least} to {most:g}" if most < _MOST - 1 else f", at least {least}"
-    bound = bound if least else ", 0 for no bound"
-    kind = f"a whole number{bound}"
-    return value(kind, lambda given: type(given) is int and least <= given <= most)
+def one_of(words: Collection[object], hint: str = "") -> Read:
+    return value(f"one of {', '.join(map(str, words))}", lambda given: given in [*words], hint)
 
 
 def _text(given: Any) -> bool:
@@ -140,6 +131,7 @@ def _amount(given: Any) -> bool:
 text = value("a text", _text)
 flag = value("true or false", lambda given: isinstance(given, bool))
 amount = value("a number, 0 for no bound", _amount)
+whole = value("a whole number, 0 for no bound", lambda one: _amount(one) and type(one) is int)
 
 
 def seconds(given: Any) -> float:

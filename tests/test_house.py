@@ -265,7 +265,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
         if isinstance(node, ast.FunctionDef)
         for target in imported(node)
     }
-    commands = {"cli.app", "cli.commands", "cli.doctor", "cli.edits", "cli.run", "cli.help"}
+    commands = {"cli.app", "cli.commands", "cli.options", "cli.run", "cli.admin"}
     drawing = {
         ("views.report", "jinja2"),
     }

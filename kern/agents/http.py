@@ -19,6 +19,7 @@ from kern.model import Act, Aide, Stage
 _LOOP = f"{__file__.removesuffix('.py')}_loop.py"
 _EDIT = 'correct it: [agent.http] in kern.toml; url = "http://localhost:11434/v1" is Ollama\'s'
 _COMMAND_S = 120.0  # of a role that only looks
+_MOST_TURNS = 200  # of a stage
 _MAY = {False: "In this stage nothing can be changed: use it to look and to search.", True: ""}
 
 
@@ -36,7 +37,7 @@ def agent(endpoint: Endpoint) -> Agent:
                 hint='model = "qwen3-coder" below [agent.http], or kern --model qwen3-coder',
             )
         begun = _begin(
-            **{"url": url, "key": key, "turns": endpoint.turns, "model": model},
+            **{"url": url, "key": key, "turns": _MOST_TURNS, "model": model},
             effort={"xhigh": "high", "max": "high"}.get(call.effort, call.effort),
             contract=call.contract,
             patience=call.patience or _COMMAND_S,

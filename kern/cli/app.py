@@ -1,15 +1,13 @@
 """The command line as typer has it: one app, whose usual command is `run`."""
 
-import difflib
 import re
-from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from kern import __version__, plain
-from kern.cli.gone import GONE
+from kern import plain
 from kern.errors import KernError, UsageError
 
 
@@ -23,73 +21,53 @@ class Commands(TyperGroup):
             args = [args[1], "--help"]
         elif first not in own and first not in self.commands:
             if re.match(r"[^\W\d]", first) and not ctx.resilient_parsing:
-                raise self.unknown(first)
+                raise _unknown(first, [*self.commands])
             args = ["run", *args]
-        for before, word in pairwise(args):
-            if args[0] == "run" and re.match(r"-\d", word) and not before.startswith("-"):
-                raise UsageError(
-                    f"ITERATIONS and DELAY are not negative: {word}", hint="kern 5 10s"
-                )
         # A list item is no option: kern add "- [ ] text"
         return super().parse_args(ctx, [f"\n{w}" if re.match(r"-[ \[]", w) else w for w in args])
 
-    def unknown(self, word: str) -> KernError:
-        if what := GONE.get(word):
-            return UsageError(f"kern {word} is gone", hint=what)
-        near = difflib.get_close_matches(word.lower(), self.commands, 1, 0.65)
-        hint = f"type kern {near[0]}" if near else "kern --help lists the commands"
-        if " " in word:
-            hint = f'kern add "{word[:60]}", or kern plan "{word[:60]}"'
-        return UsageError(
-            f"{plain.line(word, 60)!r} is neither a number of iterations nor a command", hint=hint
-        )
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        panels = dict.fromkeys(str(one.rich_help_panel) for one in self.commands.values())
+        for panel in panels:
+            with formatter.section(panel):
+                formatter.write_dl(
+                    (name, one.get_short_help_str(200))
+                    for name, one in self.commands.items()
+                    if one.rich_help_panel == panel
+                )
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """With the options of the usual command."""
-        found = super().shell_complete(ctx, incomplete)
-        run = self.commands["run"]
-        return [*found, *run.shell_complete(typer.Context(run), incomplete)]
+
+def _unknown(word: str, commands: list[str]) -> KernError:
+    import difflib
+
+    if what := _gone(word):
+        return UsageError(f"kern {word} is gone", hint=what)
+    near = difflib.get_close_matches(word.lower(), commands, 1, 0.65)
+    hint = f"type kern {near[0]}" if near else "kern --help lists the commands"
+    if " " in word:
+        hint = f'kern add "{word[:60]}", or kern plan "{word[:60]}"'
+    return UsageError(
+        f"{plain.line(word, 60)!r} is neither a number of iterations nor a command", hint=hint
+    )
+
+
+def _gone(word: str) -> str:
+    """What does now what an earlier kern did by that word."""
+    import tomllib
+
+    text = Path(__file__).with_name("gone.toml").read_text("utf-8")
+    return str(tomllib.loads(text).get(word, ""))
 
 
 app = typer.Typer(
     cls=Commands,
-    no_args_is_help=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich takes half a second
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, or stopped by kern stop; 1 a person is needed; 2 usage, "
     "configuration or a red gate; 3 a budget, a usage limit or an outage; 130, 143, 129 "
     "interrupted.",
 )
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        print(f"kern {__version__}")
-        raise typer.Exit
-
-
-def _update(asked: bool) -> None:
-    if asked:
-        from kern.cli import installed
-
-        raise typer.Exit(installed.update())
-
-
-@app.callback(
-    help="Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.\n\n"
-    "`kern 10 30s` carries out ten tasks, 30 s between them; `kern -n` shows what would happen; "
-    "`kern help` lists the pages. For each task three fresh agent processes run: research, "
-    "implement, commit. Kill it at any moment: the next run goes on from there."
-)
-def _kern(
-    version: bool = typer.Option(
-        False, "--version", "-V", callback=_version, is_eager=True, help="Print the version."
-    ),
-    update: bool = typer.Option(
-        False, "--update", callback=_update, is_eager=True, help="Install the newest kern."
-    ),
-) -> None:
-    pass
 
 
 def call(argv: list[str]) -> int:
@@ -100,11 +78,11 @@ def call(argv: list[str]) -> int:
         if not hasattr(exc, "format_message"):  # typer's own complaints have it
             raise
         command = getattr(getattr(exc, "ctx", None), "info_name", None) or "run"
-        more = f"kern {command} -h lists its options" if command != "kern" else "kern -h"
-        if (near := getattr(exc, "possibilities", None)) is not None:  # an option that is none
-            option = getattr(exc, "option_name", "")
-            if what := GONE.get(option):
-                raise UsageError(f"{option} is gone", hint=what) from None
-            hint = f"type {near[0]}  ({more})" if near else more
-            raise UsageError(f"no such option: {plain.line(option, 60)}", hint=hint) from None
-        raise UsageError(exc.format_message(), hint=more) from None
+        hint = f"kern {command} -h lists its options" if command != "kern" else "kern -h"
+        option, near = getattr(exc, "option_name", ""), getattr(exc, "possibilities", None)
+        if near is None:
+            raise UsageError(exc.format_message(), hint=hint) from None
+        if what := _gone(option):
+            raise UsageError(f"{option} is gone", hint=what) from None
+        hint = f"type {near[0]}  ({hint})" if near else hint
+        raise UsageError(f"no such option: {plain.line(option, 60)}", hint=hint) from None

@@ -1,44 +1,70 @@
-"""What a person is asked before something is done, and the change of a file that they see first."""
+"""What a person is asked before something is done, and what is put before them to edit."""
 
 import difflib
+import os
+import shlex
 import sys
-from typing import TextIO
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
 
 from kern import plain
 from kern.errors import UsageError
+from kern.pipeline.site import Leave
+from kern.system import process
 
 
-def agreed(question: str, shown: TextIO, asked: TextIO) -> bool:
-    """A person's yes, `asked` for on that stream; no where nobody sits at the terminal that kern
-    hears and that has what was `shown`.
-    """
-    if not (sys.stdin.isatty() and shown.isatty()):
+def yes(question: str, usual: str = "n") -> bool:
+    """No where nobody sits at the terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    print(f"{question} [y/N]", end=" ", file=asked, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    print(question, end=" ", file=sys.stderr, flush=True)
+    typed = sys.stdin.readline()
+    return bool(typed) and (typed.strip().lower() or usual) in ("y", "yes")
 
 
-def someone(hint: str) -> TextIO:
-    """The person's terminal, wherever standard input comes from."""
+def leave(trusted: bool) -> Leave:
+    """What a person lets the repository start: by option, environment, or when they are asked."""
+    return Leave(trusted or os.environ.get("KERN_TRUST") == "1", ask=_trusts)
+
+
+def _trusts(lines: Sequence[str], first: bool) -> bool:
+    brings = "This repository brings along what would be started here, or obeyed by agents:"
+    head = brings if first else "New in this repository since you trusted it:"
+    print(head, *(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
+    return yes("Run these here? [y/N]")
+
+
+def terminal(hint: str) -> TextIO:
+    """The person's, wherever standard input comes from."""
     try:
         return open("/dev/tty", encoding="utf-8", errors="replace")
     except OSError:
         raise UsageError("not a terminal, so nobody can say yes", hint=hint) from None
 
 
-def answered(person: TextIO, question: str, letters: str) -> str:
+def answer(person: TextIO, question: str, letters: str) -> str:
     """One of the letters; `n` where nobody is there any more."""
     while True:
         print(question, end=" ", file=sys.stderr, flush=True)
-        said = person.readline()
-        word = said.strip().lower()[:1] if said else "n"
+        typed = person.readline()
+        word = typed.strip().lower()[:1] if typed else "n"
         if word and word in letters:
             return word
 
 
+def edit(file: Path, person: Any) -> str:
+    """Returns when the person has closed it in their editor: what went wrong, in words."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        code = process.attended([*shlex.split(editor), str(file)], person, os.environ)
+    except (OSError, ValueError) as exc:
+        return f"cannot start the editor {plain.line(editor, 80)}: {exc}"
+    return f"the editor {plain.line(editor, 80)} ended with {code}" if code else ""
+
+
 def difference(name: str, old: str, new: str) -> str:
     """As `diff -u` shows it, harmless for a terminal; empty where there is none."""
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
-    )
-    return plain.block("\n".join(lines))
+    lines = old.splitlines(), new.splitlines()
+    diff = difflib.unified_diff(*lines, f"a/{name}", f"b/{name}", lineterm="")
+    return plain.block("\n".join(diff))

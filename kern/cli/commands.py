@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from kern import models
+from kern import __version__
 from kern.cli import options
 from kern.cli.app import app
 from kern.errors import UsageError
@@ -15,9 +16,46 @@ from kern.errors import UsageError
 
 def _leave(trusted: bool) -> Any:
     """What the person lets the repository start."""
-    from kern.cli.trust import leave
+    from kern.cli.asking import leave
 
     return leave(trusted)
+
+
+def _choices(models: list[str] | None, agents: list[str] | None) -> Any:
+    """Which agent runs which role, with which model."""
+    from kern.models import of_options
+
+    return of_options(models or (), agents or ())
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"kern {__version__}")
+        raise typer.Exit
+
+
+def _update(asked: bool) -> None:
+    if asked:
+        from kern.cli import admin
+
+        raise typer.Exit(admin.update())
+
+
+@app.callback(
+    help="Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.\n\n"
+    "`kern 10 30s` carries out ten tasks, 30 s between them; `kern -n` shows what would happen; "
+    "`kern help` lists the pages. For each task three fresh agent processes run: research, "
+    "implement, commit. Kill it at any moment: the next run goes on from there."
+)
+def _kern(
+    version: bool = Option(
+        False, "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+    ),
+    update: bool = Option(
+        False, "--update", callback=_update, is_eager=True, help="Install the newest kern."
+    ),
+) -> None:
+    pass
 
 
 @app.command(rich_help_panel="Run")
@@ -29,30 +67,29 @@ def run(
     jobs: options.Jobs = None,
     task: options.Only = None,
     model: options.Model = None,
-    agent: options.AgentName = None,
-    max_cost: options.MaxCost = None,
+    agent: options.Agent = None,
+    max_cost: options.MaxCost = 0,
     until: options.Until = None,
     no_wait: options.NoWait = False,
     until_done: options.UntilDone = False,
     allow_red: options.AllowRed = False,
-    trusted: options.Trusted = False,
+    trust: options.Trusted = False,
     scheduler: options.Scheduler = "",
     no_sign: options.NoSign = False,
 ) -> int:
     """Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it."""
     from kern.cli import run as launch
-    from kern.model import OnRed
     from kern.pipeline.site import Options
 
     asked = Options(
         delay=options.DELAY if delay is None else delay,
         wait=not no_wait,
         sign=not no_sign,
-        max_cost=max_cost or 0,
+        max_cost=max_cost,
         until_done=until_done,
-        on_red=OnRed.ALLOW if allow_red else OnRed.STOP,
-        models=models.of_options(model or (), agent or ()),
-        leave=_leave(trusted),
+        allow_red=allow_red,
+        models=_choices(model, agent),
+        leave=_leave(trust),
         until=until or 0,
         jobs=jobs or "",
         scheduler=scheduler,
@@ -62,83 +99,59 @@ def run(
 
 @app.command(rich_help_panel="Run")
 def plan(
-    goal: Annotated[
-        str | None, typer.Argument(help="A text, a FILE.md, or - for standard input.")
-    ] = None,
-    review: Annotated[
-        bool, typer.Option("--review", help="Is the goal reached? Add what is missing.")
-    ] = False,
-    improve: Annotated[
-        bool, typer.Option("--improve", help="Propose one improvement that can be measured.")
-    ] = False,
+    goal: Annotated[str | None, Argument(help="A text, a FILE.md, or - : standard input.")] = None,
+    review: Annotated[bool, Option("--review", help="What is missing of the goal?")] = False,
+    improve: Annotated[bool, Option("--improve", help="Propose one improvement.")] = False,
     yes: options.Yes = False,
     dry_run: options.DryRun = False,
     model: options.Model = None,
-    agent: options.AgentName = None,
-    trusted: options.Trusted = False,
+    agent: options.Agent = None,
+    trust: options.Trusted = False,
 ) -> int:
     """Let an agent compare a goal with the code, and add the tasks."""
-    from kern.cli.plan import main
+    from kern.cli import plan as planning
     from kern.stages.proposal import Mode
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
-    by = models.of_options(model or (), agent or ())
-    return main(Path.cwd(), goal, _leave(trusted), by, mode, yes=yes, dry=dry_run)
+    by = _choices(model, agent)
+    return planning.plan(Path.cwd(), goal, _leave(trust), by, mode, yes=yes, dry=dry_run)
 
 
 @app.command(rich_help_panel="Run")
-def stop(
-    now: Annotated[bool, typer.Option("--now", help="End it at once, as Ctrl-C does.")] = False,
-) -> None:
+def stop(now: Annotated[bool, Option("--now", help="At once, as Ctrl-C does.")] = False) -> None:
     """End the run in progress after its current stage."""
-    from kern.cli import control
+    from kern.cli import admin
 
-    control.stop_now(Path.cwd()) if now else control.stop(Path.cwd())
+    admin.stop(Path.cwd(), now=now)
 
 
 @app.command(rich_help_panel="Tasks")
 def add(
-    task: Annotated[
-        str,
-        typer.Argument(metavar="WORDS", help="What is to be done; - : a list on standard input."),
-    ] = "",
-    after: Annotated[
-        list[str] | None, typer.Option(metavar="TASK", help="A task that must be done first.")
-    ] = None,
-    gate: Annotated[
-        list[str] | None, typer.Option(metavar="COMMAND", help="A command that must pass.")
-    ] = None,
-    judge: Annotated[
-        list[str] | None, typer.Option(metavar="WORDS", help="What a judge must find true.")
-    ] = None,
-    under: Annotated[str, typer.Option(metavar="TASK", help="The task that it belongs to.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="With -: add without asking.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="With -: only show them.")
-    ] = False,
+    task: Annotated[str, Argument(metavar="WORDS", help="Or - : a list on standard input.")] = "",
+    after: Annotated[options.Names, Option(metavar="TASK", help="What must come first.")] = None,
+    gate: Annotated[options.Names, Option(metavar="COMMAND", help="What must pass.")] = None,
+    judge: Annotated[options.Names, Option(metavar="WORDS", help="What must be true.")] = None,
+    under: Annotated[str, Option(metavar="TASK", help="The task that it belongs to.")] = "",
+    yes: Annotated[bool, Option("--yes", help="With -: add without asking.")] = False,
+    dry_run: Annotated[bool, Option("-n", "--dry-run", help="With -: only show them.")] = False,
 ) -> None:
     """Add a task to SPEC.md (safe during a run); options repeat."""
-    from kern.cli import imports, tasks
+    from kern.cli import tasks
 
-    more = bool(after or gate or judge or under)
-    if ((yes or dry_run) and task != "-") or (more and task == "-"):
+    if ((yes or dry_run) and task != "-") or ((after or gate or judge or under) and task == "-"):
         raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
     if task == "-":
-        imports.add(Path.cwd(), yes=yes, dry=dry_run)
-        return
-    tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
+        tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
+    else:
+        tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
 
 
 @app.command(rich_help_panel="Tasks")
 def answer(
-    task: Annotated[
-        str, typer.Argument(help="Its number in kern status, or a part of its text.")
-    ] = "",
-    text: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS", help="The answer, on one line.")
-    ] = None,
+    task: Annotated[str, Argument(help="Its number in kern status, or a part of its text.")] = "",
+    text: options.Words = None,
 ) -> None:
     """Answer a question; without arguments, list them."""
     from kern.cli import tasks
@@ -162,9 +175,9 @@ def edit() -> None:
 
     Any other line is a note that the agents read.
     """
-    from kern.cli import edit as editing
+    from kern.cli import tasks
 
-    editing.main(Path.cwd())
+    tasks.edit(Path.cwd())
 
 
 @app.command(rich_help_panel="Tasks")
@@ -185,9 +198,7 @@ def retry(task: options.Task) -> None:
 
 @app.command(rich_help_panel="Look")
 def status(
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every task, also of a long SPEC.md.")
-    ] = False,
+    everything: Annotated[bool, Option("--all", help="Every task, also of a long list.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show the tasks, what needs you, and how the last run went."""
@@ -207,13 +218,9 @@ def show(task: options.Task, as_json: options.AsJson = False) -> None:
 
 @app.command(rich_help_panel="Look")
 def log(
-    task: Annotated[
-        str, typer.Option(metavar="TASK", help="Only tasks with this in their text.")
-    ] = "",
-    run: Annotated[
-        str, typer.Option(metavar="NAME", help="Only this run, by the beginning of its id.")
-    ] = "",
-    follow: Annotated[bool, typer.Option("-f", help="Keep printing new entries.")] = False,
+    task: Annotated[str, Option(metavar="TASK", help="Tasks with this in their text.")] = "",
+    run: Annotated[str, Option(metavar="NAME", help="The run whose id begins so.")] = "",
+    follow: Annotated[bool, Option("-f", help="Keep printing new entries.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show what happened, from the journal."""
@@ -224,12 +231,10 @@ def log(
 
 @app.command(rich_help_panel="Look")
 def report(
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="today, yesterday, 2d, 12h or 2026-11-21.")
-    ] = "",
-    markdown: Annotated[bool, typer.Option("--md", help="Markdown for a pull request.")] = False,
+    since: Annotated[str, Option(metavar="TIME", help="today, 2d, 12h or 2026-11-21.")] = "",
+    markdown: Annotated[bool, Option("--md", help="Markdown for a pull request.")] = False,
     as_json: options.AsJson = False,
-    as_html: Annotated[bool, typer.Option("--html", help="One page with a timeline.")] = False,
+    as_html: Annotated[bool, Option("--html", help="One page with a timeline.")] = False,
 ) -> None:
     """Add up what was done, what it cost and what to review."""
     from kern.views import log, report
@@ -240,35 +245,26 @@ def report(
 
 @app.command(rich_help_panel="Look")
 def learn(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS", help="A sentence for later tasks.")
-    ] = None,
-    when: Annotated[
-        str, typer.Option(metavar="WORDS", help="The work that needs it, as 'A; B'.")
-    ] = "",
-    tidy: Annotated[
-        bool, typer.Option("--tidy", help="Let an agent propose what to change in the file.")
-    ] = False,
+    words: options.Words = None,
+    when: Annotated[str, Option(metavar="WORDS", help="The work that needs it: 'A; B'.")] = "",
+    tidy: Annotated[bool, Option("--tidy", help="Let an agent propose changes.")] = False,
     yes: options.Yes = False,
     dry_run: options.DryRun = False,
-    model: options.Model = None,
-    agent: options.AgentName = None,
-    trusted: options.Trusted = False,
+    trust: options.Trusted = False,
 ) -> int:
-    """Write a learning for later tasks; --tidy: let an agent look after all of them."""
-    from kern.cli import learnings
+    """Write a learning for later tasks, or have all of them looked after."""
+    from kern.cli import plan as planning
 
     if tidy:
-        by = models.of_options(model or (), agent or ())
-        return learnings.tidy(Path.cwd(), _leave(trusted), by, yes=yes, dry=dry_run)
-    learnings.add(Path.cwd(), " ".join(words or ()), when)
+        return planning.tidy(Path.cwd(), _leave(trust), yes=yes, dry=dry_run)
+    planning.learn(Path.cwd(), " ".join(words or ()), when)
     return 0
 
 
 @app.command(rich_help_panel="Look")
 def search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for.")],
-    limit: Annotated[int, typer.Option(metavar="COUNT", help="At most so many results.")] = 10,
+    words: Annotated[list[str], Argument(metavar="WORDS", help="What to look for.")],
+    limit: Annotated[int, Option(metavar="COUNT", help="At most so many results.")] = 10,
     as_json: options.AsJson = False,
 ) -> None:
     """Search learnings, tasks, and what was found and tried."""
@@ -280,61 +276,56 @@ def search(
 
 @app.command(rich_help_panel="Set up")
 def init(
-    unrun: Annotated[
-        bool, typer.Option("--no-run", help="Only look for the checks; run none of them.")
-    ] = False,
-    trusted: options.Trusted = False,
+    no_run: Annotated[bool, Option("--no-run", help="Find the checks; run none of them.")] = False,
+    trust: options.Trusted = False,
 ) -> None:
     """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import init as first
+    from kern.cli import project
 
-    first.main(Path.cwd(), _leave(trusted), run=not unrun)
+    project.init(Path.cwd(), _leave(trust), run=not no_run)
 
 
 @app.command(rich_help_panel="Set up")
 def check(
-    gates: Annotated[
-        list[str] | None, typer.Argument(metavar="[GATE]...", help="Only these gates.")
-    ] = None,
-    trusted: options.Trusted = False,
+    gates: Annotated[options.Names, Argument(metavar="GATE", help="Only these.")] = None,
+    trust: options.Trusted = False,
 ) -> int:
     """Run the gates now, as a run would; the exit code says it."""
-    from kern.cli.check import main
+    from kern.cli import project
 
-    return main(Path.cwd(), gates or (), _leave(trusted))
+    return project.check(Path.cwd(), gates or (), _leave(trust))
 
 
 @app.command(rich_help_panel="Set up")
 def doctor(as_json: options.AsJson = False) -> int:
     """Check what a run needs, and name a fix for each problem."""
-    from kern.cli.doctor import main
+    from kern import plain
+    from kern.views import doctor
 
-    return main(Path.cwd(), as_json=as_json)
+    found = doctor.examine(Path.cwd())
+    print(plain.data(found) if as_json else doctor.text(found))
+    return 0 if all(check["ok"] for check in found) else 2
 
 
 @app.command(rich_help_panel="Set up")
 def demo() -> int:
     """Watch kern work on a sample repository: no account, no network."""
-    from kern.cli.demo import main
+    from kern.cli import demo as shown
 
-    return main()
+    return shown.main()
 
 
 @app.command(rich_help_panel="Look")
 def path() -> None:
     """Print the folder with the run files."""
-    from kern.cli import setup
+    from kern.cli import admin
 
-    setup.path(Path.cwd())
+    admin.path(Path.cwd())
 
 
 @app.command(rich_help_panel="Set up")
-def help(
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="A page of kern help, or a command.")
-    ] = "",
-) -> None:
+def help(topic: Annotated[str, Argument(help="A page, or a command.")] = "") -> None:
     """List the help pages, or show one."""
-    from kern.cli.help import show
+    from kern.cli import admin
 
-    show(topic)
+    admin.help(topic)

@@ -1,5 +1,6 @@
 """`kern demo`: the real pipeline on a sample repository, with an embedded agent."""
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -29,27 +30,22 @@ def main() -> int:
     _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
     os.environ[protocol.find(protocol.DEFAULT).variable] = str(agent)
-    console = Console()
-    try:
-        code = loop.run(root, Options(5, 0, tick=console.tick, leave=Leave(trusted=True)), console)
-    finally:
-        console.close()
-    _, log = process.capture(
-        ["git", "-C", str(root), "log", "--reverse", "--format=%h  %s", "--stat"], 10
-    )
-    _, refs = process.capture(
-        ["git", "-C", str(root), "for-each-ref", "--format=%(refname:short)", "refs/kern/attempts"],
-        10,
-    )
+    with contextlib.closing(Console()) as console:
+        options = Options(5, 0, tick=console.tick, leave=Leave(trusted=True))
+        code = loop.run(root, options, console)
+    log = _git(root, "log", "--reverse", "--format=%h  %s", "--stat")
+    refs = _git(root, "for-each-ref", "--format=%(refname:short)", "refs/kern/attempts")
     _say(f"\nThe commits:\n\n{log}\nThe failed attempts, saved:\n\n{refs}")
-    _say(
-        "The folder stays. Look around:\n\n"
-        f"  cd {root}\n"
-        "  cat SPEC.md                 # the notes that kern wrote\n"
-        f"  KERN_DIR={folder / 'kern'} {own_command()} status\n"
-        f"  KERN_DIR={folder / 'kern'} {own_command()} show 2"
-    )
+    again = f"  KERN_DIR={folder / 'kern'} {own_command()}"
+    _say(f"The folder stays. Look around:\n\n  cd {root}\n{again} status\n{again} show 2")
     return code
+
+
+def _git(root: Path, *argv: str) -> str:
+    code, text = process.capture(["git", "-C", str(root), *argv], 30)
+    if code:
+        raise KernError(f"the sample repository fails: git {argv[0]}: {text.strip()}")
+    return text
 
 
 def _at_home_in(home: Path) -> None:
@@ -101,6 +97,4 @@ def sample(root: Path) -> None:
         ("add", "--all"),
         ("commit", "--quiet", "--message", "Start the sample"),
     ):
-        code, said = process.capture(["git", "-C", str(root), *argv], 30)
-        if code:
-            raise KernError(f"cannot make the sample repository: git {argv[0]}: {said.strip()}")
+        _git(root, *argv)

@@ -12,12 +12,17 @@ import sys
 import time
 from pathlib import Path
 
-GREET = '#!/bin/sh\necho "Hello, ${1:-world}!"\n'
-WORDS = "#!/bin/sh\nwc -w < \"$1\" | tr -d ' '\n"
-LINES = "#!/bin/sh\nwc -l < \"$1\" | tr -d ' '\n"
-REPORT = (
-    '#!/bin/sh\nprintf "%s: %s words, %s lines\\n" "$1" "$(./words.sh "$1")" "$(./lines.sh "$1")"\n'
-)
+REPORT = 'printf "%s: %s words, %s lines\\n" "$1" "$(./words.sh "$1")" "$(./lines.sh "$1")"'
+SCRIPTS = {  # and what is said of each
+    "greet.sh": ('echo "Hello, ${1:-world}!"', "It takes a name and keeps its default."),
+    "words.sh": (
+        "wc -w < \"$1\" | tr -d ' '",
+        "Another approach: standard input.\n\n## Learned\n"
+        "`wc -w FILE` prints the file's name too; read from standard input instead.",
+    ),
+    "lines.sh": ("wc -l < \"$1\" | tr -d ' '", "It follows words.sh."),
+    "report.sh": (REPORT, "It joins the two."),
+}
 TRIED = ("one awk program", "one sed program", "one shell loop")  # then the task is split
 
 
@@ -78,26 +83,18 @@ def _implement(task: str, prompt: str) -> str:
             "- [ ] lines.sh FILE prints the number of lines\n"
             "- [ ] report.sh FILE prints words and lines on one line\n\nDECOMPOSED"
         )
-    if task.startswith("greet.sh"):
-        return _wrote("greet.sh", GREET, "It takes a name and keeps its default.")
-    if task.startswith("words.sh"):
-        if not attempts:
-            return _wrote("words.sh", '#!/bin/sh\nwc -w "$1"\n', "One line does it.")
-        learned = "`wc -w FILE` prints the file's name too; read from standard input instead."
-        return _wrote(
-            "words.sh", WORDS, f"Another approach: standard input.\n\n## Learned\n{learned}"
-        )
-    if task.startswith("lines.sh"):
-        return _wrote("lines.sh", LINES, "It follows words.sh.")
-    if task.startswith("report.sh"):
-        return _wrote("report.sh", REPORT, "It joins the two.")
-    _wrote("summary.sh", f"#!/bin/sh\n# {TRIED[attempts]}\n", "")
+    name = task.split()[0]
+    if name == "words.sh" and not attempts:
+        return _wrote(name, 'wc -w "$1"', "One line does it.")
+    if name in SCRIPTS:
+        return _wrote(name, *SCRIPTS[name])
+    _wrote("summary.sh", f"# {TRIED[attempts]}", "")
     return f"FAILED: summary.sh as {TRIED[attempts]} did not pass ./check.sh"
 
 
 def _wrote(name: str, text: str, told: str) -> str:
     place = Path(name)
-    place.write_text(text)
+    place.write_text(f"#!/bin/sh\n{text}\n")
     place.chmod(0o755)
     return f"Wrote {name}. {told}\n\nSUCCESS"
 

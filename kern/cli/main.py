@@ -3,7 +3,7 @@
 import sys
 
 from kern import plain
-from kern.cli import commands as commands  # typer knows them by that
+from kern.cli import commands as commands  # the app knows them by that
 from kern.cli.app import app as app
 from kern.cli.app import call
 from kern.errors import Interrupted, KernError, UsageError
@@ -11,7 +11,6 @@ from kern.system import streams
 
 
 def main() -> None:
-    """Turn what was raised into one message and an exit code."""
     streams.settle()
     try:
         if (encoding := sys.getfilesystemencoding()) != "utf-8":

@@ -1,80 +1,52 @@
 """Arguments and options as typer has them, and how their values are read."""
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from kern import many, plain, toml
+from kern import plain
 from kern.errors import UsageError
-from kern.model import SPEC
-from kern.spec.parse import parse
 
 ITERATIONS, DELAY = 5, 10.0
-_MOST = 1e9
 
 
-def number(name: str, call: str, *, whole: bool = False) -> Callable[[str], Any]:
-    """Reads a number; what is wrong is said with a call that is right."""
-
-    def read(text: str) -> float:
-        try:
-            value = float(int(text)) if whole and text.isascii() else float(text)
-        except (ValueError, OverflowError):
-            value = float("nan")
-        if not int(whole) <= value < _MOST:
-            raise UsageError(
-                f"{name} is {'a whole number' if whole else 'a number'}, at least {int(whole)}: "
-                f"{plain.line(text, 40)!r} is not",
-                hint=call,
-            )
-        return int(value) if whole else value
-
-    return read
-
-
-def duration(name: str, call: str, unit: str = "s") -> Callable[[str], float]:
-    """Reads a time in seconds; a plain number is of `unit`."""
-
-    def read(text: str) -> float:
-        value = plain.seconds(text, unit)
-        if value is None or value >= _MOST:
-            raise UsageError(
-                f"{name} is a time such as 30s, 5m or 1h30m: {plain.line(text, 40)!r} is not",
-                hint=call,
-            )
-        return value
-
-    return read
+def duration(text: str) -> float:
+    """Seconds."""
+    if (value := plain.seconds(text)) is None:
+        what = f"DELAY is a time such as 30s, 5m or 1h30m: {plain.line(text, 40)!r} is not"
+        raise UsageError(what, hint="kern 5 10s")
+    return value
 
 
 def clock(text: str) -> float:
     """The next time at which the person's clock shows it, in epoch seconds."""
-    found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text)
-    if found is None:
-        raise UsageError(
-            f"--until takes a time of day: {plain.line(text, 40)!r} is none",
-            hint="kern --until 07:00",
-        )
-    now = time.time()
-    today = time.localtime(now)
-    days = (
-        time.mktime((today.tm_year, today.tm_mon, today.tm_mday + day, *hour, 0, 0, 0, -1))
-        for day in (0, 1)
-        for hour in [(int(found[1]), int(found[2]))]
-    )
-    return next((then for then in days if then > now), now)
+    try:
+        wanted = datetime.strptime(text, "%H:%M")
+    except ValueError:
+        what = f"--until takes a time of day: {plain.line(text, 40)!r} is none"
+        raise UsageError(what, hint="kern --until 07:00") from None
+    now = datetime.now()
+    then = datetime.combine(now, wanted.time())
+    return (then if then > now else then + timedelta(days=1)).timestamp()
 
 
-def _jobs(text: str) -> str:
-    return str(toml.checked(text, many.jobs, "-j", "kern -j 4; kern -j auto"))
+def jobs(text: str) -> str:
+    """A number of tasks, as text, or `auto`."""
+    if text != "auto" and not (re.fullmatch(r"[1-9][0-9]{0,3}", text) and int(text) <= 1000):
+        what = f"-j must be a whole number from 1 to 1000, or auto, not {plain.line(text, 80)!r}"
+        raise UsageError(what, hint="kern -j 4; kern -j auto")
+    return text
 
 
 def tasks(incomplete: str) -> Iterator[tuple[str, str]]:
     """Completes a task by its number; the shell shows its text."""
+    from kern.model import SPEC
+    from kern.spec.parse import parse
+
     here = Path.cwd()
     place = next((one for one in (here, *here.parents) if (one / ".git").exists()), here) / SPEC
     found = parse(plain.decode(place.read_bytes())).tasks if place.is_file() else ()
@@ -83,77 +55,34 @@ def tasks(incomplete: str) -> Iterator[tuple[str, str]]:
             yield str(index), plain.line(task.text, 80)
 
 
-Iterations = Annotated[
-    int | None,
-    typer.Argument(
-        parser=number("ITERATIONS", "kern 5 10s", whole=True),
-        metavar="ITERATIONS",
-        help=f"How many tasks; {ITERATIONS} unless said.",
-    ),
-]
-Delay = Annotated[
-    float | None,
-    typer.Argument(
-        parser=duration("DELAY", "kern 5 10s"),
-        metavar="DELAY",
-        help=f"Time between two tasks: 30 (seconds), 5m, 1h30m; {DELAY:g} s unless said.",
-    ),
-]
-DryRun = Annotated[
-    bool, typer.Option("-n", "--dry-run", help="Show what would happen; write nothing.")
-]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; with -n the prompts.")]
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="End at a usage limit or an outage instead of waiting.")
-]
-NoSign = Annotated[bool, typer.Option("--no-sign", help="Leave the commits of this run unsigned.")]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(
-        metavar="DOLLARS",
-        parser=number("--max-cost", "kern 5 10s --max-cost 5"),
-        help="End the run when this much is spent.",
-    ),
-]
-Model = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME", help="Of research, implement, planner; or ROLE=NAME, say commit=haiku."
-    ),
-]
-AgentName = Annotated[
-    list[str] | None,
-    typer.Option("--agent", metavar="NAME", help="Who runs all stages; or ROLE=NAME."),
-]
-UntilDone = Annotated[
-    bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
-]
-Until = Annotated[
-    float | None,
-    typer.Option(metavar="TIME", parser=clock, help="Begin nothing after this time of day: 07:00."),
-]
+_COUNT = "How many tasks; else 5."
+_DELAY = "Time between two tasks: 30 (seconds), 5m, 1h30m; else 10 s."
+_MODEL = "Of research, implement, planner; or ROLE=NAME, say commit=haiku."
+_UNTIL = "Begin nothing after this time of day: 07:00."
+_TASK = "Its number, or a part of its text."
+
+Iterations = Annotated[int | None, Argument(min=1, metavar="ITERATIONS", help=_COUNT)]
+Delay = Annotated[float | None, Argument(parser=duration, metavar="DELAY", help=_DELAY)]
+DryRun = Annotated[bool, Option("-n", "--dry-run", help="Show what would happen; write nothing.")]
+Verbose = Annotated[bool, Option("-v", "--verbose", help="Debug lines; with -n the prompts.")]
+NoWait = Annotated[bool, Option("--no-wait", help="End at a limit or an outage; do not wait.")]
+NoSign = Annotated[bool, Option("--no-sign", help="Leave the commits of this run unsigned.")]
+MaxCost = Annotated[float, Option(metavar="DOLLARS", min=0, help="End when so much is spent.")]
+Names = list[str] | None
+Model = Annotated[Names, Option(metavar="NAME", help=_MODEL)]
+Agent = Annotated[Names, Option(metavar="NAME", help="Who runs all stages; or ROLE=NAME.")]
+UntilDone = Annotated[bool, Option("--until-done", help="Then review, add tasks, and go on.")]
+Until = Annotated[float | None, Option(metavar="TIME", parser=clock, help=_UNTIL)]
 Jobs = Annotated[
-    str | None,
-    typer.Option(
-        "-j", "--jobs", metavar="N", parser=_jobs, help="So many tasks at once; auto: as fit."
-    ),
+    str | None, Option("-j", "--jobs", metavar="N", parser=jobs, help="So many at once, or auto.")
 ]
 Only = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TASK", autocompletion=tasks, help="Only this: its number, or part of its text."
-    ),
+    str | None, Option(metavar="TASK", autocompletion=tasks, help=f"Only one. {_TASK}")
 ]
-Scheduler = Annotated[
-    str, typer.Option(metavar="WHERE", help="A dask cluster: host:8786, or its scheduler file.")
-]
-AllowRed = Annotated[
-    bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
-]
-Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
-Task = Annotated[
-    str,
-    typer.Argument(metavar="TASK", autocompletion=tasks, help="Its number, or a part of its text."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Scheduler = Annotated[str, Option(metavar="WHERE", help="Of a dask cluster: host:8786, or a file.")]
+AllowRed = Annotated[bool, Option("--allow-red", help="Do not hold red gates against tasks.")]
+Trusted = Annotated[bool, Option("--trust", help="Run the repository's commands this time.")]
+Task = Annotated[str, Argument(metavar="TASK", autocompletion=tasks, help=_TASK)]
+AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
+Words = Annotated[Names, Argument(metavar="WORDS")]

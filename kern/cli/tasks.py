@@ -1,4 +1,6 @@
-"""`kern add`, `answer`, `retry`, `undo`: SPEC.md by commands."""
+"""`kern add`, `answer`, `edit`, `retry`, `undo`: SPEC.md by commands. Beside a run too, which reads
+SPEC.md afresh before it writes.
+"""
 
 import contextlib
 import os
@@ -7,19 +9,44 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kern import plain
+from kern.cli.asking import answer as asked
+from kern.cli.asking import difference, terminal
+from kern.cli.asking import edit as in_editor
 from kern.config import Gate
 from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
-from kern.model import SPEC, Question
+from kern.model import SPEC
 from kern.pipeline import landing, place, trust
-from kern.spec import commands, edit, notes, order
+from kern.spec import commands, imports, notes, order
+from kern.spec import edit as editing
 from kern.spec.commands import Edited, New
 from kern.spec.file import Documents
 from kern.spec.parse import Spec, Task, parse
 from kern.stages import prompts
 from kern.system import lock, workspace
-from kern.system.workspace import Scope
+
+_COPY = "kern/SPEC.edited.md"  # in the git folder; it stays where the text could not be taken
+
+
+def _opened(folder: Path, person: str = "") -> tuple[Repo, Documents]:
+    """`person`: what they alone do."""
+    if person and os.environ.get("KERN_ROOT"):
+        raise KernError(f"an agent cannot {person}: a person decides", hint="kern in a terminal")
+    found = repository.open_at(folder)
+    return found, place.documents(found)
+
+
+def _change(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
+    """One line of what was done."""
+
+    def apply(text: str, parsed: Spec) -> tuple[str, str]:
+        if parsed.unclosed:
+            hint = "close it: what is added below it would be hidden as well"
+            raise UsageError(parsed.unclosed.said, hint=hint)
+        return change(text, parsed)
+
+    print(plain.line(papers.update(apply), 1000))
 
 
 def add(
@@ -30,32 +57,61 @@ def add(
     judge: Sequence[str] = (),
     under: str = "",
 ) -> None:
-    """Beside a run too, which takes the task up in its turn. Where there is no SPEC.md, or only the
-    example, it begins one.
-    """
+    """Where there is no SPEC.md, or only the example, it begins one."""
     new = New(text, after, gate, judge, under)
     found, papers = _opened(folder)
     if papers.read(SPEC) is None and papers.form(SPEC) is None:
-        commands.add(edit.NO_TASKS, parse(edit.NO_TASKS), new)  # a refusal comes before the file
-        papers.write(SPEC, edit.NO_TASKS)
+        commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file
+        papers.write(SPEC, editing.NO_TASKS)
 
     def change(text: str, parsed: Spec) -> Edited:
-        if not prompts.is_example(text):
-            return commands.add(text, parsed, new)
-        begun = commands.add(edit.NO_TASKS, parse(edit.NO_TASKS), new)
-        return begun._replace(said=f"{begun.said}, in place of the example")
+        if prompts.is_example(text):
+            text, parsed = editing.NO_TASKS, parse(editing.NO_TASKS)
+        return commands.add(text, parsed, new)
 
-    _edit(papers, change)
+    _change(papers, change)
     if gate and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
         with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
             typed = (Gate("", one.strip(), 0) for one in gate)
             trust.agree(found, trust.of_gates(typed))
 
 
+def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
+    """Of standard input, shown as a change of SPEC.md and taken after a yes."""
+    _, papers = _opened(folder)
+    items = imports.read(sys.stdin.buffer.read(imports.MOST_BYTES + 1))
+    old = papers.spec_text() if (there := papers.form(SPEC) is not None) else ""
+
+    def added(text: str) -> imports.Added:
+        base = editing.NO_TASKS if not text or prompts.is_example(text) else text
+        if unclosed := parse(base).unclosed:
+            raise UsageError(unclosed.said, hint="close it first")
+        return imports.added(base, items)
+
+    plan = added(old)
+    if plan.left_out:
+        print(f"left out, done or in {SPEC} already: {plan.left_out}", file=sys.stderr)
+    if not plan.new:
+        print(f"nothing to add to {SPEC}")
+        return
+    print(difference(SPEC, old, plan.text), flush=True)
+    tasks = plain.count(len(plan.new), "task")
+    if not (yes or dry):
+        with terminal("kern add - --yes adds them, -n only shows them") as person:
+            yes = asked(person, f"Add {tasks} to {SPEC}? [y]es [n]o:", "yn") == "y"
+    if dry or not yes:
+        print(f"{SPEC} is unchanged")
+        return
+    if not there:
+        papers.write(SPEC, editing.NO_TASKS)
+    papers.edit(lambda text, _: added(text).text)
+    print(f"added {tasks} to {SPEC}; next: kern -n")
+
+
 def retry(folder: Path, wanted: str) -> None:
     found, papers = _opened(folder)
     with _alone(found, f'retry "{wanted}"'):
-        _edit(papers, lambda text, parsed: commands.retry(text, parsed, wanted))
+        _change(papers, lambda text, parsed: commands.retry(text, parsed, wanted))
 
 
 def undo(folder: Path, wanted: str) -> None:
@@ -66,60 +122,51 @@ def undo(folder: Path, wanted: str) -> None:
 
 
 @contextlib.contextmanager
-def _alone(found: Repo, again: str) -> Iterator[Scope]:
+def _alone(found: Repo, again: str) -> Iterator[None]:
     """Not beside a run: kern's own lines are its own, and it writes them again."""
     with contextlib.ExitStack() as held:
         try:
             scope = workspace.scope(found.root, found.head().name)
             held.enter_context(lock.hold(scope, found.git_dir))
         except Held as exc:
-            raise KernError(
-                f"{exc}, which would undo this",
-                hint=f"kern stop, and when it has ended: kern {again}",
-            ) from None
-        yield scope
+            hint = f"kern stop, and when it has ended: kern {again}"
+            raise KernError(f"{exc}, which would undo this", hint=hint) from None
+        yield
 
 
 def answer(folder: Path, wanted: str, text: str) -> None:
-    """A person's answer below the open question of a task; without a task, what is asked. A run
-    in progress reads SPEC.md afresh before it writes.
-    """
-    if os.environ.get("KERN_ROOT"):
-        raise KernError(
-            "an agent cannot answer: a person decides", hint="kern answer in a terminal"
-        )
-    found = repository.open_at(folder)
-    papers = place.documents(found)
+    """Below the open question of a task; without a task, what is asked."""
+    _, papers = _opened(folder, "answer")
     _, parsed = papers.spec()
     if not wanted:
-        asked = notes.waiting(parsed)
-        print("\n".join(map(_asked, asked)) if asked else "no task waits for an answer")
+        for one in (asked := notes.waiting(parsed)):
+            print(f"{one.number:4}  {plain.line(one.task, 160)}\n      {plain.line(one.text)}")
+            print(f'      kern answer {one.number} "…"')
+        if not asked:
+            print("no task waits for an answer")
         return
-    task = parsed.tasks[order.named(wanted, [task.text for task in parsed.tasks])]
+    index = order.named(wanted, [task.text for task in parsed.tasks])
+    task, typed = parsed.tasks[index], plain.line(text, len(text) + 1)
     if (noted := notes.pending(task)) is None:
         raise UsageError(
             f"no question is open under: {plain.line(task.text)}",
             hint="kern answer lists the open questions",
         )
-    said = plain.line(text, len(text) + 1)
-    if not said:
+    if not typed:
+        what = f"what is the answer? {notes.words(noted)}"
+        raise UsageError(what, hint=f'kern answer {index + 1} "…"')
+    if (over := len(typed) - editing.NOTE_LIMIT) > 0:
         raise UsageError(
-            f"what is the answer? {notes.words(noted)}",
-            hint=f'kern answer {parsed.tasks.index(task) + 1} "…"',
-        )
-    if (over := len(said) - edit.NOTE_LIMIT) > 0:
-        raise UsageError(
-            f"the answer is {over} characters too long: {edit.NOTE_LIMIT} are a note's limit",
+            f"the answer is {over} characters too long: {editing.NOTE_LIMIT} are a note's limit",
             hint="answer in short, and put the rest below the task in SPEC.md, indented",
         )
 
     def apply(fresh: str, _: Spec, now: Task) -> str:
         still = notes.pending(now)
         if still is None or still.text != noted.text:
-            raise KernError(
-                "the question is no longer open", hint="kern answer lists those that are"
-            )
-        return notes.answered(fresh, still, said)
+            hint = "kern answer lists those that are"
+            raise KernError("the question is no longer open", hint=hint)
+        return notes.answered(fresh, still, typed)
 
     papers.edit_task(task.key, apply)
     print(
@@ -129,29 +176,60 @@ def answer(folder: Path, wanted: str, text: str) -> None:
     )
 
 
-def _asked(asked: Question) -> str:
-    lines = plain.line(asked.task, 160), plain.line(asked.text), f'kern answer {asked.number} "…"'
-    return f"{asked.number:4}  " + "\n      ".join(lines)
+def edit(folder: Path) -> None:
+    """In the person's editor, on a copy; what they changed is applied under the lock."""
+    found, papers = _opened(folder, "edit SPEC.md")
+    base, copy = papers.spec_text(), found.git_dir / _COPY
+    copy.parent.mkdir(exist_ok=True)
+    workspace.replace(copy, plain.encode(base))
+    if why := in_editor(copy, sys.stdin):
+        hint = f"EDITOR=nano kern edit begins anew; what was saved there is in {copy}"
+        raise UsageError(f"{why}: {SPEC} is unchanged", hint=hint)
+    data = workspace.read(copy)
+    if data is None or data == plain.encode(base):
+        copy.unlink(missing_ok=True)
+        print(f"{SPEC} is unchanged")
+        return
+    if why := _unfit(data, base):
+        hint = f"{SPEC} is unchanged; your text is in {copy}"
+        raise UsageError(f"what the editor left is not taken: {why}", hint=hint)
+
+    def change(now: str, _: Spec) -> tuple[str, str]:
+        new = plain.decode(data) if now == base else _merged(found, copy, base, now)
+        return new, difference(SPEC, now, new)
+
+    print(papers.update(change))
+    copy.unlink()
+    for fault in parse(plain.decode(data)).diagnostics:
+        print(f"note: {plain.line(fault.said)}", file=sys.stderr)
 
 
-def _opened(folder: Path) -> tuple[Repo, Documents]:
-    found = repository.open_at(folder)
-    return found, place.documents(found)
+def _unfit(data: bytes, base: str) -> str:
+    """Why what the editor left is no list of tasks."""
+    try:
+        parsed = parse(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return "it is no UTF-8 text"
+    if b"\0" in data:
+        return "it is no text"
+    if parsed.unclosed:
+        return parsed.unclosed.said
+    return "no task is left in it" if parse(base).tasks and not parsed.tasks else ""
 
 
-def _edit(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
-    """One line of what was done."""
-    said: list[str] = []
-
-    def apply(text: str, parsed: Spec) -> str:
-        if parsed.unclosed:
-            raise UsageError(
-                parsed.unclosed.said,
-                hint="close it: what is added below it would be hidden as well",
-            )
-        edited = change(text, parsed)
-        said[:] = [edited.said]
-        return edited.text
-
-    papers.edit(apply)
-    print(plain.line(said[0], 1000))
+def _merged(found: Repo, copy: Path, base: str, now: str) -> str:
+    """The person's lines in the text as it is now: a run may have written there meanwhile."""
+    before, there = copy.with_suffix(".base"), copy.with_suffix(".now")
+    try:
+        before.write_bytes(plain.encode(base))
+        there.write_bytes(plain.encode(now))
+        code, out, _ = found.run("merge-file", "-p", str(there), str(before), str(copy))
+    finally:
+        before.unlink(missing_ok=True)
+        there.unlink(missing_ok=True)
+    if code:
+        raise KernError(
+            f"{SPEC} has changed meanwhile in the same lines, and is left as it is now",
+            hint=f"kern edit once more; your text is in {copy}",
+        )
+    return plain.decode(out)

@@ -51,7 +51,7 @@ def _remote(repo: Repo, *argv: str) -> None:
     if code:
         raise KernError(
             f"git {argv[0]} failed: {plain.line(plain.last(said), 200)}",
-            hint="see that caller and workers reach the remote: [fleet] remote",
+            hint="see that caller and workers reach the remote: remote in your settings",
         )
 
 
@@ -167,7 +167,7 @@ class Cluster:
         if not self.remote:
             raise UsageError(
                 "a cluster needs a git remote that this machine and its workers share",
-                hint=f'name it in {person.FILE}: [fleet] remote = "ssh://host/path.git" (a bare '
+                hint=f'name it in {person.FILE}: remote = "ssh://host/path.git" (a bare '
                 "repository is enough)",
             )
         return min(slots if jobs == many.AUTO else int(jobs), tasks), self.carry
@@ -319,7 +319,7 @@ class Cluster:
             reason = plain.line(str(exc) or type(exc).__name__, 160)
             raise UsageError(
                 f"no dask scheduler answers at {where}: {reason}",
-                hint="start one (dask scheduler), or correct --scheduler or [fleet] scheduler; "
+                hint="start one (dask scheduler), or correct --scheduler; "
                 "one with TLS is named tls://HOST:PORT",
             ) from None
 

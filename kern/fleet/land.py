@@ -23,7 +23,7 @@ from kern.git import history, index, landing, operations, refs
 from kern.git.ignore import DOCUMENTS, bare
 from kern.git.repository import Repo
 from kern.memory.changes import merged
-from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, OnRed, Result, Saved, Stage
+from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Result, Saved, Stage
 from kern.pipeline import facts, project, session, verify
 from kern.pipeline import loop as single
 from kern.pipeline.site import Options, Site
@@ -118,7 +118,7 @@ class Lander:
                 raise self._refused(UsageError, ended, "where merged tasks are checked")
             if ended.red and gate.name:
                 before = self._run(gate, self.site.repo.tree(head), head)
-                allowed = gate.known_red or self.options.on_red is not OnRed.STOP
+                allowed = gate.known_red or self.options.allow_red
                 if before.red and not allowed:
                     where = f"that is {head[:7]}, without any task that waits to land"
                     raise self._refused(KernError, before, where)
@@ -157,7 +157,7 @@ class Lander:
         if self._apart is None:
             self._open.callback(worktree.remove, self.yard, worktree.PROVING)
             worker.equip(made, repo, self.yard.many)
-            options = Options(on_red=own.on_red, leave=own.leave, tick=own.tick)
+            options = Options(allow_red=own.allow_red, leave=own.leave, tick=own.tick)
             how = {"empty": True, "commits": False, "paid": False}
             begun = session.begin(made.root, options, self.site.sink, **how)
             self._apart = self._open.enter_context(begun)

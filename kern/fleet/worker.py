@@ -22,7 +22,7 @@ from kern.git import refs
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
 from kern.many import Many
-from kern.model import LEARNINGS, SPEC, Marker, OnRed, Stage
+from kern.model import LEARNINGS, SPEC, Marker, Stage
 from kern.pipeline.site import Options, Site
 from kern.spec.file import Documents
 from kern.spec.parse import parse
@@ -45,7 +45,7 @@ def job(site: Site, options: Options, one: Job) -> Job:
     own = {process.OF: str(site.repo.root), process.ONTO: site.scope.branch, "KERN_TRUST": "1"}
     words = [] if options.wait else ["--no-wait"]
     words += [] if options.sign else ["--no-sign"]
-    words += ["--allow-red"] if options.on_red is OnRed.ALLOW else []
+    words += ["--allow-red"] if options.allow_red else []
     words += ["--max-cost", f"{options.max_cost:g}"] if options.max_cost else []
     for role, choice in options.models.items():
         words += ["--model", f"{role}={choice.model}"] if choice.model else []

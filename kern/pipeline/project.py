@@ -134,8 +134,8 @@ def now(site: Site, wanted: Sequence[Gate]) -> list[tuple[Gate, Result, bool]]:
 def check(site: Site) -> None:
     """The project's gates before a task. Raises UsageError where they let none begin."""
     ends = now(site, settings(site).gates)
-    on_red, first = site.caller.settings.on_red, not site.memory.checked
-    if stop := [was for _, was, _ in ends if was.red and was.stops(on_red, first=first)]:
+    allowed, first = site.caller.settings.allow_red, not site.memory.checked
+    if stop := [was for _, was, _ in ends if was.red and was.stops(allowed, first=first)]:
         message, hint = result.refusal(stop)
         raise UsageError(message, hint=hint)
     site.memory.checked = True

@@ -53,7 +53,7 @@ def begin(
     """
     found, papers, parsed, settings = preflight.prepare(folder, empty=empty)
     bounds = settings.budget.within(options.max_cost)
-    settings = replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
+    settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
     templates = agents.foreseen(found.root, settings)
     crew = agents.chosen(templates.values())
     own, first = preflight.person_settings(found.root), ""

@@ -13,7 +13,7 @@ from kern.checks.gates import Gates
 from kern.events import Sink, Warned
 from kern.git import refs
 from kern.git.repository import Entry, Repo
-from kern.model import Key, OnRed, Role, Stage
+from kern.model import Key, Role, Stage
 from kern.models import Choices
 from kern.pipeline import place
 from kern.pipeline.facts import BY_ITSELF, Situation
@@ -48,7 +48,7 @@ class Options:
     wait: bool = True  # for a usage limit's reset
     max_cost: float = 0.0  # US dollars; 0: what kern.toml says
     until_done: bool = False  # where no task is left, ask whether the goal is reached
-    on_red: OnRed = OnRed.STOP
+    allow_red: bool = False  # gates that are red before are not held against the tasks
     task: str = ""  # the only one that is to be taken, as a person names it
     models: Choices = field(default_factory=dict)  # with their efforts
     leave: Leave = field(default_factory=Leave)

@@ -13,7 +13,7 @@ from kern.errors import UsageError
 from kern.events import GateEnded, Traced
 from kern.git import history, protected_files
 from kern.git.repository import LINK, Change, Entry, Repo
-from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
+from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
 from kern.pipeline import attempt, project, settle
 from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
@@ -177,7 +177,7 @@ def doubted(repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str
 
 def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
     was = project.known(site, gate, at.head.commit)
-    red_before = was.red if was else site.caller.settings.on_red is OnRed.ALLOW or None
+    red_before = was.red if was else site.caller.settings.allow_red or None
 
     def rewrote(ended: Result) -> None:
         if own := _rewritten(site, at, gate, tree):

@@ -10,7 +10,7 @@ from kern.agents import protocol
 from kern.config import Settings
 from kern.git.repository import Repo
 from kern.journal import store
-from kern.model import Marker, OnRed, Stage, Tier
+from kern.model import Marker, Stage, Tier
 from kern.pipeline import agents, isolation, preflight
 from kern.pipeline.preflight import tried
 from kern.pipeline.site import Options
@@ -28,10 +28,7 @@ _AFTER_ALL = {
     Tier.SKIP: "all attempts failed, so the task is skipped",
     Tier.CONCLUDE: "all attempts failed, so the experiment ends and its lesson is kept",
 }
-_RED = {
-    OnRed.STOP: "a red one ends the run",
-    OnRed.ALLOW: "a red one is not held against the tasks; a red strict one ends the run",
-}
+_RED = ("ends the run", "is not held against the tasks; a red strict one ends the run")
 
 
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
@@ -45,7 +42,7 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     if task is None:
         lines += _nothing(parsed)
     else:
-        lines += _task(seen, task, settings, options.on_red)
+        lines += _task(seen, task, settings, options.allow_red)
         mode = status.tier(task)
         for stage in () if mode is Tier.CONCLUDE else Stage:
             lines += _stage(seen, forms[stage], task, settings, mode, with_prompts=with_prompts)
@@ -88,7 +85,7 @@ def _changes(repo: Repo, settings: Settings, *, workers: bool) -> str:
     return preflight.yours(repo, apart=isolation.rooms(held, repo, settings))
 
 
-def _task(seen: Project, task: Task, settings: Settings, on_red: OnRed) -> Iterator[str]:
+def _task(seen: Project, task: Task, settings: Settings, allow_red: bool) -> Iterator[str]:
     yield f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})"
     attempt = f"attempt {task.spent(ATTEMPTS) + 1} of {ATTEMPTS}"
     yield f"next:   {_AFTER_ALL.get(status.tier(task)) or attempt}"
@@ -101,7 +98,7 @@ def _task(seen: Project, task: Task, settings: Settings, on_red: OnRed) -> Itera
     for number, text in enumerate(shown or ["none; commits will be unverified"]):
         yield f"{'' if number else 'gates:':<8}{plain.line(text, 160)}"
     if settings.gates:
-        yield f"        [gates] also run before the first task; {_RED[on_red]}"
+        yield f"        [gates] also run before the first task; a red one {_RED[allow_red]}"
     yield from (f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kern.checks import result
-from kern.model import OnRed, Result
+from kern.model import Result
 
 
 @pytest.mark.parametrize("code", [0, 1, None, 126, 127])
@@ -27,21 +27,19 @@ def test_what_this_run_saw_before_the_task_goes_before_what_kern_toml_says(
 
 
 @pytest.mark.parametrize("code", [0, 1, None, 126, 127])
-@pytest.mark.parametrize("on_red", OnRed)
+@pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize("how", ["", "strict", "known"])
 @pytest.mark.parametrize("first", [True, False])
 def test_what_stops_a_run_before_a_task(
-    code: int | None, on_red: OnRed, how: str, first: bool
+    code: int | None, allowed: bool, how: str, first: bool
 ) -> None:
     result = Result("check", code, "", strict=how == "strict", known_red=how == "known")
     expected = {
         0: False,
         126: True,
         127: True,
-    }.get(
-        -1 if code is None else code, first and (how == "strict" or (not how and on_red == "stop"))
-    )
-    assert result.stops(on_red, first=first) is expected
+    }.get(-1 if code is None else code, first and (how == "strict" or not (how or allowed)))
+    assert result.stops(allowed, first=first) is expected
 
 
 @pytest.mark.parametrize(

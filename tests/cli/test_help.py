@@ -1,11 +1,11 @@
-"""`kern help`: the list of pages, one page on a pipe and on a terminal, a command's own help."""
+"""`kern help`: one page on a pipe and on a terminal, and what is misspelt."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from kern.cli import help as pages
+from kern.cli.admin import PAGES, TOPICS
 from tests.conftest import Kern
 from tests.kit.terminal import on_terminal
 
@@ -18,44 +18,19 @@ def anywhere(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
 
 
-def test_the_pages_are_listed_with_one_line_each(kern: Kern) -> None:
-    ran = kern("help")
-    assert (ran.code, ran.err) == (0, "")
-    rows = re.findall(r"^  (\w+) +(\S.*\.)$", ran.out, re.M)
-    assert [topic for topic, _ in rows] == list(pages.TOPICS)
-    assert {path.stem for path in pages.FOLDER.glob("*.md")} == {*pages.TOPICS}
-    assert max(map(len, ran.out.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("topic", pages.TOPICS)
-def test_a_page_comes_as_it_is_written_where_no_terminal_is(
-    topic: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (TOP / "kern" / "help" / f"{topic}.md").read_text()
-    pages.show(topic)
-    assert capsys.readouterr().out == text
-    assert re.match(r"# \S.*\n\n\S.*\.\n\n", text)
-
-
-def test_the_beginning_of_a_topic_is_enough_if_only_one_begins_so(kern: Kern) -> None:
-    assert kern("help", "Gui").out == pages.page("guide")
-    several = kern("help", "s")
-    assert (several.code, several.out) == (2, "")
-    assert "'s' begins more than one help page" in several.err
-    for word in ("nothing", "../help/spec", "spec.md", "spec\x1b[31m"):
+def test_the_pages_are_listed_and_the_beginning_of_a_topic_is_enough(kern: Kern) -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == {*TOPICS}
+    rows = re.findall(r"^  (\w+) +(\S.*\.)$", kern("help").out, re.M)
+    assert [topic for topic, _ in rows] == [*TOPICS]
+    assert kern("help", "Gui").out == (PAGES / "guide.md").read_text()
+    for word in ("s", "../help/spec", "spec\x1b[31m"):
         unknown = kern("help", word)
         assert (unknown.code, unknown.out) == (2, "")
         assert "no help page" in unknown.err and "\x1b" not in unknown.err
-        assert all(re.search(rf"^ +{topic} ", unknown.err, re.M) for topic in pages.TOPICS)
-
-
-def test_for_a_command_its_options_are_shown(kern: Kern) -> None:
-    for name in ("plan", "help", "run"):
-        assert kern("help", name).out == kern(name, "--help").out
 
 
 def test_the_pictures_show_no_machine_and_no_person() -> None:
-    drawn = sorted(pages.FOLDER.glob("*.svg"))
+    drawn = sorted(PAGES.glob("*.svg"))
     assert [path.name for path in drawn] == ["live.svg", "report.svg"]
     readme = (TOP / "README.md").read_text()
     for path in drawn:
@@ -78,13 +53,10 @@ def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> N
     ("argv", "said", "hint"),
     [
         (("-j",), "Option '-j' requires an argument.", "kern run -h lists its options"),
-        (("--modle", "x"), "no such option: --modle", "type --model  (kern run -h"),
         (("--modle=x",), "no such option: --modle", "type --model  (kern run -h"),
         (("add", "a", "--gates", "x"), "no such option: --gates", "type --gate  (kern add -h"),
         (("add", "a", "--zzz"), "no such option: --zzz", "kern add -h"),
-        (("help", "saftey"), "no help page 'saftey'", "type kern help safety"),
-        (("help", "checks"), "there is no page 'checks' any more", "type kern help settings"),
-        (("help", "setings"), "no help page 'setings'", "type kern help settings"),
+        (("statsu",), "'statsu' is neither a number", "type kern status"),
     ],
 )
 def test_what_is_misspelt_is_named_with_the_near_one(

@@ -98,12 +98,6 @@ def test_an_editor_that_fails_or_leaves_garbage_changes_nothing(
     assert (repo / ".git" / "kern" / "SPEC.edited.md").exists()
 
 
-def test_an_editor_that_is_missing_is_named(repo: Path, kern: Kern) -> None:
-    ran = kern("edit", env={"VISUAL": "", "EDITOR": "no-such-editor --wait"})
-    assert ran.code == 2 and "cannot start the editor no-such-editor --wait" in ran.err
-    assert "EDITOR=nano kern edit" in ran.err
-
-
 def test_lines_that_changed_meanwhile_are_kept_beside_the_persons(repo: Path, kern: Kern) -> None:
     write(repo, "- [ ] a\n\ntext\n\n- [ ] b\n")
     beside = 'sed -i "s/ ] a/x] a/" SPEC.md; '
@@ -134,7 +128,7 @@ def test_the_first_task_begins_the_file_and_takes_the_place_of_the_example(
     assert kern("add", "mine").out == "added 1: mine\n"
     assert spec(repo) == "# Tasks\n\n- [ ] mine\n"
     (repo / "SPEC.md").write_bytes(prompts.path("SPEC.example.md").read_bytes())
-    assert kern("add", "mine").out == "added 1: mine, in place of the example\n"
+    assert kern("add", "mine").out == "added 1: mine\n"
     assert spec(repo) == "# Tasks\n\n- [ ] mine\n"
 
 

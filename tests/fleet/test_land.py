@@ -8,7 +8,6 @@ from kern.errors import KernError
 from kern.fleet import land
 from kern.fleet.work import End, Landing
 from kern.git import landing
-from kern.model import OnRed
 from tests.conftest import Git
 from tests.fleet.landings import Project, sh
 
@@ -234,7 +233,7 @@ def test_a_gate_that_is_red_without_the_tasks_blames_none(project: Project, git:
         project.land(*works)
     assert git("rev-parse", "HEAD") == before
     assert "Attempt" not in (project.root / "SPEC.md").read_text()
-    assert ends(project.land(*works, on_red=OnRed.ALLOW)) == [LANDED] * 2
+    assert ends(project.land(*works, allow_red=True)) == [LANDED] * 2
     assert land.changes(project.site().repo, works[0]) == ["one.md"]
 
 

@@ -90,7 +90,7 @@ def test_repositories_of_the_same_name_do_not_share_a_folder(tmp_path: Path) -> 
 def test_two_kerns_that_claim_one_name_at_once_get_two_folders(tmp_path: Path) -> None:
     claim = (
         "import sys, pathlib\n"
-        "from kern.cli import setup as chores; from kern.system import workspace\n"
+        "from kern.system import workspace\n"
         "sys.stdin.readline()\n"
         "print(workspace.scope(pathlib.Path(sys.argv[1]), 'main').project)"
     )
@@ -241,7 +241,7 @@ def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_rest(where: Scope) 
     workspace.replace(path, b"old")
     failing = child(
         "import resource, sys, pathlib\n"
-        "from kern.cli import setup as chores; from kern.system import workspace\n"
+        "from kern.system import workspace\n"
         "from kern.errors import KernError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try: workspace.replace(pathlib.Path(sys.argv[1]), b'x' * 5000)\n"

@@ -1,4 +1,4 @@
-"""What a run, a task and a stage may cost: reaching a bound ends the run, and it can go on."""
+"""What a run and a task may cost: reaching a bound ends the run, and it can go on."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from kern import config
 from kern.config import Budget, Spent, Tokens
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 
@@ -25,8 +25,7 @@ def toml(repo: Path, git: Git, text: str) -> None:
         (Budget(run=2), Spent(run=1.5), "", 0.5),
         (Budget(run=2), Spent(run=2.1), "the run's budget is used up: $2.10 of $2.00", 0.01),
         (Budget(run=9, task=1), Spent(run=2, task=1), "the task's budget", 0.01),
-        (Budget(run=9, task=4, stage=0.5), Spent(run=2, task=1), "", 0.5),
-        (Budget(run=2.2, task=4, stage=0.5), Spent(run=2, task=1), "", 0.2),
+        (Budget(run=9, task=1.5), Spent(run=2, task=1), "", 0.5),
         (Budget(tokens=Tokens(run=9)), Spent(run_tokens=8), "", 0),
         (
             Budget(tokens=Tokens(run=9)),
@@ -44,9 +43,9 @@ def test_the_nearest_bound_counts(bounds: Budget, spent: Spent, why: str, left: 
 
 
 def test_the_command_line_goes_before_the_file() -> None:
-    of_file = config.parse("[max_cost]\nrun = 3\ntask = 2\nstage = 1\n").budget
-    assert of_file == Budget(3, 2, 1)
-    assert of_file.within(7) == Budget(7, 2, 1)
+    of_file = config.parse("[max_cost]\nrun = 3\ntask = 2\n").budget
+    assert of_file == Budget(3, 2)
+    assert of_file.within(7) == Budget(7, 2)
     assert of_file.within(0) == of_file
 
 
@@ -100,10 +99,10 @@ def test_a_tasks_budget_counts_all_its_runs(
     assert len(fake.calls) == 3
 
 
-def test_an_agent_that_used_up_its_stage_ends_the_run_and_is_no_attempt(
+def test_an_agent_that_used_up_what_is_left_ends_the_run_and_is_no_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    toml(repo, git, "[max_cost]\nstage = 0.2\n")
+    toml(repo, git, "[max_cost]\nrun = 0.2\n")
     over = {"subtype": "error_max_budget_usd", "is_error": True, "total_cost_usd": 0.25}
     fake.script(implement=[{"run": ["echo half > half"], "result": "", "fields": over}, GREEN])
     ended = inline(1)
@@ -118,7 +117,7 @@ def test_an_agent_that_used_up_its_stage_ends_the_run_and_is_no_attempt(
 def test_an_agent_that_uses_up_its_tokens_is_ended_and_that_is_no_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    toml(repo, git, "[max_tokens]\nstage = 60\n")
+    toml(repo, git, "[max_tokens]\nrun = 60\n")
     works = {"acts": [["Bash", {"command": "ls"}]] * 2, "run": ["echo half > half"], "sleep": 60}
     fake.script(implement=[works, GREEN])
     ended = inline(1)
@@ -139,10 +138,3 @@ def test_a_runs_and_a_tasks_tokens_end_it_between_stages(
     assert ended.code == 3 and "the task's tokens are used up: 60 of 50" in ended.err
     assert inline(1).code == 3, "the journal remembers"
     assert fake.stages == ["research"]
-
-
-def test_a_bound_is_a_number(repo: Path, fake: Fake, kern: Kern) -> None:
-    ran = kern("1", "--max-cost", "lots")
-    assert ran.code == 2
-    assert "--max-cost is a " in ran.err and "'lots' is not" in ran.err
-    assert not fake.calls

@@ -62,11 +62,3 @@ def test_what_is_wrong_is_named_with_its_key(text: str, said: str) -> None:
 )
 def test_so_many_work_at_once(jobs: str, cores: int, memory: float, tasks: int, count: int) -> None:
     assert many.workers(jobs, cores, memory, tasks) == count
-
-
-@pytest.mark.parametrize(
-    ("jobs", "said"),
-    [("1", "one task at a time"), ("3", "3 tasks at once"), ("auto", "as this machine can bear")],
-)
-def test_a_dry_run_says_how_many_work_at_once(jobs: str, said: str) -> None:
-    assert said in many.told(jobs)

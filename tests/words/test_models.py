@@ -69,19 +69,6 @@ def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_
     assert models.of_options([]) == {}
 
 
-def test_kern_toml_names_a_model_or_a_model_and_an_effort() -> None:
-    found = config.parse(
-        '[stages.implement]\nmodel = "us.anthropic.claude-x-v1:0"\n'
-        '[stages.planner]\neffort = "low"\n'
-        '[stages.judge]\nmodel = "sonnet"\neffort = "high"\n'
-    ).models
-    assert found == {
-        Stage.IMPLEMENT: Choice("us.anthropic.claude-x-v1:0"),
-        Aide.PLANNER: Choice("", "low"),
-        Aide.JUDGE: Choice("sonnet", "high"),
-    }
-
-
 @pytest.mark.parametrize(
     ("table", "said"),
     [

@@ -2,7 +2,6 @@
 
 import random
 import re
-import time
 
 import pytest
 
@@ -76,21 +75,6 @@ def test_a_line_is_cut_only_where_it_is_too_long_and_says_so(size: int) -> None:
     assert cut.endswith("…") == (size > 300)
 
 
-def test_a_line_is_all_lines_joined_by_blanks() -> None:
-    assert plain.line("  one\n\n  two\r\n\tthree  ") == "one two three"
-    assert plain.line("word " * 100, 12) == "word word w…"
-    assert plain.line(" \n\t ") == ""
-
-
-@pytest.mark.slow
-def test_much_text_is_no_problem() -> None:
-    began = time.process_time()
-    for piece in ("\x1b[", "\x1b]", "\x1b", "\x1b[0", "a\r", " \n"):
-        plain.block(piece * 500_000)
-        plain.line(piece * 500_000)
-    assert time.process_time() - began < 20
-
-
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
@@ -134,9 +118,3 @@ def test_a_length_of_time_is_read_back_as_it_was_written() -> None:
     for length in (1, 59, 60, 3599, 3600, 86400, 90000):
         assert plain.seconds(plain.span(length)) == length
     assert [plain.seconds("2", unit) for unit in "smhd"] == [2, 120, 7200, 172800]
-
-
-def test_the_last_line_is_the_last_that_says_anything() -> None:
-    assert plain.last("one\n  two \n \n") == "two"
-    assert plain.last("10 %\r90 %\rno such file\r\n") == "no such file", "after a progress bar"
-    assert plain.last(" \n") == ""

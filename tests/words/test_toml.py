@@ -28,11 +28,6 @@ def test_what_cannot_be_read_names_the_file(data: bytes, said: str) -> None:
     assert str(caught.value).startswith(said) and caught.value.hint == "edit x.toml"
 
 
-def test_a_byte_order_mark_is_none_of_it() -> None:
-    assert toml.read("\ufeffany = 1", "x.toml", ROWS) == {"any": 1}
-    assert toml.read(b"\xef\xbb\xbfany = 1", "x.toml", ROWS) == {"any": 1}
-
-
 @pytest.mark.parametrize(
     ("data", "said", "hint"),
     [
@@ -49,13 +44,6 @@ def test_what_is_no_table_or_not_known_is_named_with_what_is(
     with pytest.raises(UsageError) as caught:
         toml.read(data, "x.toml", ROWS)
     assert (str(caught.value), caught.value.hint) == (said, hint)
-
-
-@pytest.mark.parametrize("value", ["'a'", "1", "{}", "[1]", "['']", "[' ']", '["a\\u0000"]'])
-def test_what_is_no_list_of_texts_is_refused(value: str) -> None:
-    with pytest.raises(UsageError, match="names must be a list of names"):
-        toml.read(f"names = {value}", "x.toml", ROWS)
-    assert toml.read("names = ['a', 'b c']", "x.toml", ROWS) == {"names": ("a", "b c")}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from kern import config, person
-from kern.cli import help as pages
+from kern.cli import admin as pages
 from kern.cli.main import app
 from kern.spec import order
 from kern.spec.parse import Kind, parse
@@ -23,7 +23,10 @@ from tests.conftest import Fake, Kern
 
 TOP = Path(__file__).resolve().parent.parent.parent
 README = (TOP / "README.md").read_text()
-PAGES = {"README": README, **{topic: pages.page(topic) for topic in pages.TOPICS}}
+PAGES = {
+    "README": README,
+    **{topic: (pages.PAGES / f"{topic}.md").read_text() for topic in pages.TOPICS},
+}
 
 
 # -------------------------------------------------------------------- a new user

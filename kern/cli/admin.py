@@ -1,0 +1,98 @@
+"""`kern stop`, `help`, `path` and `--update`: what is around a run."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from kern import plain
+from kern.errors import KernError, UsageError
+from kern.git import repository
+from kern.stages import prompts
+from kern.system import control, lock, process, waits, workspace
+
+_ENDS_IN_S = 10  # the agent is ended within 3; then come the summary and a notification
+
+
+def stop(folder: Path, *, now: bool) -> None:
+    """Ask the run of this working tree to end after its stage; `now`: as Ctrl-C in its terminal."""
+    git_dir, root = (found := repository.open_at(folder)).git_dir, found.root
+    holder, tree = lock.holder(git_dir), git_dir / lock.TREE
+    if holder is None or not holder.run:
+        raise KernError(f"no run in progress in {root}", hint="kern status")
+    if holder.host != lock.HOST:
+        raise KernError(
+            f"the lock here belongs to pid {holder.pid} on host {holder.host}",
+            hint=f"ask there; if that run is gone: rm {git_dir / lock.HOLDER}",
+        )
+    if not process.holds(holder.pid, tree):
+        raise KernError(
+            f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock",
+            hint="kern, which takes it over",
+        )
+    named = f"the run with pid {holder.pid} on branch {plain.line(holder.branch)}"
+    if not now:
+        again = "was asked to stop already: it " * control.asked(git_dir, holder.run)
+        control.ask(git_dir, holder.run)
+        when = "ends after its current stage, at once where it waits"
+        print(f"{named} {again}{when}; kern stop --now ends it now", file=sys.stderr)
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(holder.pid, signal.SIGINT)
+    print(f"{named} and its agent end now; the next kern goes on from there", file=sys.stderr)
+    until = time.monotonic() + _ENDS_IN_S
+    while process.holds(holder.pid, tree):
+        if time.monotonic() > until:
+            raise KernError(f"it has not ended after {_ENDS_IN_S} s", hint="kern status")
+        waits.sleep(0.05)
+    print("it has ended", file=sys.stderr)
+
+
+def path(folder: Path) -> None:
+    """Where the run files of this branch lie: as it is for a program, harmless on a terminal."""
+    found = repository.open_at(folder)
+    place = str(workspace.scope(found.root, found.head().name, create=False).folder)
+    print(plain.visible(place) if sys.stdout.isatty() else place)
+
+
+def update() -> int:
+    """Run the installer again with the source that this kern came from."""
+    came_from = Path(sys.prefix) / "source"
+    if not came_from.is_file():
+        pipx = "pipx upgrade kern" if "pipx" in sys.prefix else "git pull in the clone it runs from"
+        raise KernError("this kern was not installed by install.sh", hint=pipx)
+    source, extras, *_ = [*plain.decode(came_from.read_bytes()).split("\n"), ""]
+    env = {"KERN_SOURCE": source, "KERN_EXTRAS": extras, **os.environ}
+    with prompts.path("install.sh").open("rb") as text:  # by stdin: the script replaces its folder
+        return process.attended(["sh"], text, env)
+
+
+# ---------------------------------------------------------------- the pages in kern/help
+
+PAGES = Path(__file__).resolve().parent.parent / "help"
+TOPICS = ("guide", "spec", "settings", "safety", "inside")  # in the order of a new user's needs
+
+
+def help(topic: str) -> None:
+    """One page, named by the beginning of its topic; without a topic the list of them. A terminal
+    gets it laid out, a pipe as it is written.
+    """
+    texts = {name: (PAGES / f"{name}.md").read_text("utf-8") for name in TOPICS}
+    listing = "\n".join(f"  {name:10}  {text.splitlines()[2]}" for name, text in texts.items())
+    if not topic:
+        what = "kern help TOPIC shows a page, kern help COMMAND a command's options. The topics:"
+        print(f"{what}\n\n{listing}")
+        return
+    found = [name for name in TOPICS if name.startswith(topic.lower())]
+    if len(found) != 1:
+        raise UsageError(
+            f"no help page {topic!r}; the pages are:\n{listing}", hint="kern help settings"
+        )
+    if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        from kern.views import live
+
+        live.print_page(texts[found[0]])
+    else:
+        print(texts[found[0]], end="")

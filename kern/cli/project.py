@@ -1,0 +1,292 @@
+"""`kern init` and `kern check`: the checks that a project has, found and run."""
+
+import difflib
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kern import config, plain
+from kern.agents import protocol
+from kern.checks import detect, result
+from kern.checks.detect import PROJECT, TELLING, Folder, Guess, Proposal, matches
+from kern.cli import asking
+from kern.config import FILE, Gate, Settings
+from kern.errors import Asked, Exit, KernError, UsageError
+from kern.events import Event, GateEnded, Warned
+from kern.git import repository
+from kern.git.repository import Repo
+from kern.model import LEARNINGS, SPEC, Marker, Result
+from kern.pipeline import agents, outside, project, session, trial, trust
+from kern.pipeline.site import Leave, Options
+from kern.spec.parse import parse
+from kern.stages import prompts
+from kern.system import workspace
+from kern.views.live import Console, style_of, under_way
+
+DEPTH = 3  # folders between the top level and a part
+MOST_PARTS = 24
+_MOST_TEXT = 1 << 18  # bytes of one file
+_MOST_FILES = 400  # of a part
+_ELSEWHERE = frozenset(  # what lies there belongs to others, or is material of tests
+    (
+        *("node_modules", "vendor", "third_party", "venv", ".venv", "site-packages", "target"),
+        *("dist", "build", "testdata", "fixtures", "__fixtures__", "examples", "templates"),
+    )
+)
+
+
+def init(folder: Path, leave: Leave, *, run: bool) -> None:
+    """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
+    found = repository.open_at(folder)
+    data = workspace.read(found.root / FILE)
+    settings = config.parse(data) if data is not None else Settings()
+    guesses = detect.missing(detect.guesses(folders(found)), settings)
+    beside = f" that {FILE} does not have" if data is not None else ""
+    print(f"found {plain.count(len(guesses), 'check')}{beside}:" if guesses else "no checks found")
+    for guess in guesses:
+        print(f"  {guess.name}  {plain.line(guess.command)}  ({plain.line(guess.why)})")
+    written = _write(found, [Proposal(guess) for guess in guesses])
+    if FILE in written and guesses and run:
+        _try(found, guesses, leave)
+    elif guesses and data is not None:
+        lines = (f"  {Proposal(guess).line}" for guess in guesses)
+        print(f"{FILE} was left as it is; kern would add to its [gates]:", *lines, sep="\n")
+    gates = config.parse(workspace.read(found.root / FILE) or b"").gates
+    if not gates:
+        print(f"no gate yet: name your own under [gates] in {FILE} (kern help settings)")
+    if written and (more := _untracked(found, written)):
+        print(f"not in git yet: {plain.some(more)}")
+    steps = [*_steps(found, written, checked=not gates)]
+    width = max(len(command) for command, what in steps if what)
+    print("next:")
+    for command, what in steps:
+        print(f"  {command:<{width}}  # {what}" if what else f"  {command}")
+
+
+def _write(found: Repo, proposals: Sequence[Proposal]) -> list[str]:
+    """The names of the files that were not there."""
+    examples = {name: prompts.path(name.replace(".", ".example.")) for name in (SPEC, LEARNINGS)}
+    files = {name: place.read_text("utf-8") for name, place in examples.items()}
+    written = []
+    for name, text in {**files, FILE: _toml(proposals)}.items():
+        try:
+            with (found.root / name).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            print(f"kept     {plain.line(str(found.root / name))}")
+        else:
+            print(f"written  {plain.line(str(found.root / name))}")
+            written.append(name)
+    return written
+
+
+def _toml(proposals: Sequence[Proposal]) -> str:
+    """The agent is named where it is not the usual one, which is not here."""
+    here = [program.agent.name for program in agents.installed()]
+    named = here and protocol.DEFAULT not in here
+    line = f'agents = ["{here[0]}"]  # is installed here; kern help settings\n\n' if named else ""
+    example = Path(detect.__file__).with_name("proposed.toml").read_text("utf-8")
+    return line + detect.kern_toml(example, proposals)
+
+
+def _try(found: Repo, guesses: Sequence[Guess], leave: Leave) -> None:
+    """Each once, by a person's leave."""
+    question = "Run each of them once now, to see which pass? [Y/n]"
+    if not (leave.trusted or asking.yes(question, "y")):
+        print("none of them was run: kern check does it, and kern init --trust without asking")
+        return
+    ended: dict[str, Result] = {}
+    try:
+        results, _ = _ran(found.root, (), replace(leave, trusted=True), compared=False)
+        ended = {one.name.removeprefix("gate "): one for one in results}
+    except KernError as exc:
+        print(f"none of them counts as run: {plain.line(str(exc))}")
+    text = _toml([Proposal(guess, ended.get(guess.name)) for guess in guesses])
+    workspace.replace(found.root / FILE, text.encode())
+    trust.agree(found, trust.of_gates(config.parse(text).gates))
+
+
+# ---------------------------------------------------------------- what is to be done next
+
+
+def _steps(found: Repo, written: Sequence[str], *, checked: bool) -> Iterator[tuple[str, str]]:
+    """Commands to type, each with what it does where it does not say so."""
+    text = prompts.without_example(_text(found.root / SPEC) or "")
+    if tasks := sum(task.marker is not Marker.DONE for task in parse(text).tasks):
+        yield "kern status", f"shows the {plain.count(tasks, 'open task')}"
+    else:
+        yield 'kern add "…"', f"or kern plan GOAL, or write your tasks into {SPEC}"
+    if not checked:
+        yield "kern check", "runs the gates now"
+    if written:
+        add = "--all" if _untracked(found, written) else " ".join(written)
+        yield f'git add {add} && git commit -m "Begin with kern"', ""
+    yield "kern -n", "shows what a run would do"
+
+
+def _untracked(found: Repo, written: Sequence[str]) -> list[str]:
+    """What git does not have stays the person's, and no task that changes it can be committed."""
+    how = "--exclude-standard", "--directory", "--no-empty-directory"
+    names = map(os.fsdecode, found.run("ls-files", "-z", "--others", *how)[1].split(b"\0"))
+    return [name for name in names if name and name not in written]
+
+
+# ---------------------------------------------------------------- what tells of a project's checks
+
+
+def folders(found: Repo) -> list[Folder]:
+    """The top level, and the parts of a monorepo, each with its files: bounded in depth, number and
+    size; what git ignores does not count, but for the tools of a virtual environment.
+    """
+    specs = [f":(glob)**/{name.removeprefix('**/')}" for name in TELLING]
+    how = "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"
+    listed = {*found.run(*how, *specs)[1].decode("utf-8", "replace").split("\0")} - {""}
+    ours = (path for path in listed if _ELSEWHERE.isdisjoint(path.split("/")[:-1]))
+    paths = sorted(ours, key=lambda path: (path.count("/"), path))
+    nested = [one for one in paths if one.count("/") <= DEPTH and _is_project(one)]
+    parts = list(dict.fromkeys(["", *(path.rpartition("/")[0] for path in nested)]))
+    if left := parts[MOST_PARTS + 1 :]:
+        print(f"note: {plain.count(len(left), 'part')} left out, from {plain.line(left[0])} on")
+    files: dict[str, dict[str, str]] = {part: {} for part in parts[: MOST_PARTS + 1]}
+    tools = [f"{part}/{name}".lstrip("/") for part in files for name in TELLING if "venv/" in name]
+    for path in (*tools, *paths):
+        part = max((one for one in files if not one or path.startswith(f"{one}/")), key=len)
+        text = _text(found.root / path) if len(files[part]) < _MOST_FILES else None
+        if text is not None:
+            files[part][path.removeprefix(f"{part}/")] = text
+    return [Folder(part, names, _above(part, files)) for part, names in files.items()]
+
+
+def _is_project(path: str) -> bool:
+    return any(matches(path.rpartition("/")[2], one) for one in PROJECT)
+
+
+def _above(part: str, files: dict[str, dict[str, str]]) -> frozenset[str]:
+    around = [one for one in files if one != part and (not one or part.startswith(f"{one}/"))]
+    return frozenset(name for one in around for name in files[one])
+
+
+def _text(place: Path) -> str | None:
+    """None where there is no file; of one that is too large its name alone tells."""
+    try:
+        if not place.is_file():
+            return None
+        large = place.stat().st_size > _MOST_TEXT
+        return "" if large else plain.lf(place.read_bytes().decode("utf-8", "replace"))
+    except OSError:
+        return ""
+
+
+# ---------------------------------------------------------------- kern check
+
+_NAME = 28  # columns of a gate's name
+_ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"
+
+
+class Gates(Console):
+    """A sink: a row as each gate ends."""
+
+    stamp = ""
+    width = 0  # of the names
+
+    def expect(self, gates: Sequence[Gate]) -> None:
+        self.width = max((len(_name(gate.label)) for gate in gates), default=0)
+
+    def __call__(self, event: Event) -> None:
+        self.see(event)
+        if isinstance(event, Warned):
+            super().__call__(event)
+        elif isinstance(event, GateEnded):
+            ended = event.result
+            self.print(f"{_name(ended.name):<{self.width}}  {_end(ended)}", style_of(event))
+            first = result.first_failing(ended.output, result.TELLING)
+            for line in filter(None, dict.fromkeys([first, *ended.closed]) if ended.red else ()):
+                self.print(f"    {line}")
+            if ended.red and ended.log and not ended.cannot_run:  # the shell's word is all there is
+                self.print(f"    full output: {plain.line(ended.log)}")
+
+    def picture(self, silent: float) -> Any:
+        return under_way(self.now, time.time())
+
+
+def _name(label: str) -> str:
+    return plain.line(label.removeprefix("gate "), _NAME)
+
+
+def _end(ended: Result) -> str:
+    known = ", known to be red" if ended.red and ended.known_red else ""
+    took = f"{ended.seconds:.1f} s" if ended.seconds < 60 else plain.span(ended.seconds)
+    return f"{f'{result.outcome(ended)}{known}':<10}  {took}"
+
+
+_ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"
+
+
+def check(folder: Path, names: Sequence[str], leave: Leave) -> int:
+    """Its exit code is that of a run which the gates let begin, or not."""
+    try:
+        results, notes = _ran(folder, names, leave)
+    except Asked:
+        print("stopped, as asked: not every gate was run", file=sys.stderr)
+        return Exit.HELP_NEEDED
+    stopping = [one for one in results if one.stops(False, first=True)]
+    print(*notes, _summary(results, stopping), sep="\n")
+    if not stopping:
+        return Exit.OK
+    print(f"no run begins like this: {result.refusal(stopping)[1]}")
+    return Exit.USAGE
+
+
+def _ran(
+    folder: Path, names: Sequence[str], leave: Leave, *, compared: bool = True
+) -> tuple[list[Result], list[str]]:
+    """How each ended, a row as it does; and what is to be said of them. `compared`: with what they
+    do outside of the sandbox.
+    """
+    table = Gates()
+    options = Options(tick=table.tick, leave=leave)
+    try:
+        with session.begin(folder, options, table, empty=True, commits=False, paid=False) as site:
+            gates = _chosen(site.papers.settings().gates, names)
+            table.expect(gates)
+            apart = site.rooms.held and all(gate.room for gate in gates)
+            with nullcontext() if apart else trial.unchanged(site.repo, table):
+                results = [was for _, was, _ in project.now(site, gates)]
+            if not compared:
+                return results, []
+            notes = outside.compared(site, gates, results, leave, hooked=not names)
+            lost = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
+            return results, [*notes, *(_ROOM.format(one.label) for one in lost if site.rooms.held)]
+    finally:
+        table.close()
+
+
+def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
+    """Those of the names, in the order of kern.toml; all without names."""
+    if not gates:
+        raise UsageError(
+            "no gates: [gates] in kern.toml names no command, so commits are unverified",
+            hint="kern init shows the checks that this project seems to have; kern help settings",
+        )
+    known = [gate.name for gate in gates]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"kern check {near[0]}" if near else f"the gates are {plain.some(known)}"
+            raise UsageError(f"no gate {plain.line(name, 60)!r} in kern.toml", hint=hint)
+    return [gate for gate in gates if not names or gate.name in names]
+
+
+def _summary(results: Sequence[Result], stopping: Sequence[Result]) -> str:
+    """`stopping`: those that let no run begin."""
+    red = sum(one.red for one in results)
+    if not red:
+        one = len(results) == 1
+        return "the gate is green" if one else f"all {len(results)} gates are green"
+    counts = f"{len(results) - red} green, {red} red"
+    return counts if stopping else f"{counts}, as kern.toml says: a run begins all the same"
