@@ -79,8 +79,8 @@ def call(argv: list[str]) -> int:
             raise
         command = getattr(getattr(exc, "ctx", None), "info_name", None) or "run"
         hint = f"kern {command} -h lists its options" if command != "kern" else "kern -h"
-        option, near = getattr(exc, "option_name", ""), getattr(exc, "possibilities", None)
-        if near is None:
+        option, near = getattr(exc, "option_name", ""), getattr(exc, "possibilities", False)
+        if near is False:
             raise UsageError(exc.format_message(), hint=hint) from None
         if what := _gone(option):
             raise UsageError(f"{option} is gone", hint=what) from None

@@ -61,13 +61,13 @@ _MODEL = "Of research, implement, planner; or ROLE=NAME, say commit=haiku."
 _UNTIL = "Begin nothing after this time of day: 07:00."
 _TASK = "Its number, or a part of its text."
 
-Iterations = Annotated[int | None, Argument(min=1, metavar="ITERATIONS", help=_COUNT)]
+Iterations = Annotated[int | None, Argument(min=1, max=10**9, metavar="ITERATIONS", help=_COUNT)]
 Delay = Annotated[float | None, Argument(parser=duration, metavar="DELAY", help=_DELAY)]
 DryRun = Annotated[bool, Option("-n", "--dry-run", help="Show what would happen; write nothing.")]
 Verbose = Annotated[bool, Option("-v", "--verbose", help="Debug lines; with -n the prompts.")]
 NoWait = Annotated[bool, Option("--no-wait", help="End at a limit or an outage; do not wait.")]
 NoSign = Annotated[bool, Option("--no-sign", help="Leave the commits of this run unsigned.")]
-MaxCost = Annotated[float, Option(metavar="DOLLARS", min=0, help="End when so much is spent.")]
+MaxCost = Annotated[float, Option(metavar="DOLLARS", min=0, max=1e9, help="End when it is spent.")]
 Names = list[str] | None
 Model = Annotated[Names, Option(metavar="NAME", help=_MODEL)]
 Agent = Annotated[Names, Option(metavar="NAME", help="Who runs all stages; or ROLE=NAME.")]

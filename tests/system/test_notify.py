@@ -161,5 +161,5 @@ def test_the_doctor_names_the_command(repo: Path, fake: Fake, kern: Kern) -> Non
     "text", ["notify = 3", "notify = ['a']", "notify = true", 'notify="\\u0000"']
 )
 def test_notify_is_a_command(text: str) -> None:
-    with pytest.raises(UsageError, match="notify must be a command"):
+    with pytest.raises(UsageError, match="notify must be a text"):
         person.parse(text)

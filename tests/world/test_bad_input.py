@@ -70,23 +70,21 @@ def snapshot(repo: Path) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("argv", "words", "hint"),
     [
-        (["0"], ("ITERATIONS", "at least 1", "'0'"), "kern 5 10s"),
-        (["-1"], ("ITERATIONS", "-1"), "kern 5 10"),
-        (["5", "-1"], ("not negative", "-1"), "kern 5 10"),
-        (["--max-cost", "abc"], ("--max-cost is a number", "'abc'"), "--max-cost 5"),
+        (["0"], ("ITERATIONS",), "kern run -h"),
+        (["5", "-1"], ("no such option: -1",), "kern run -h"),
+        (["--max-cost", "abc"], ("'--max-cost'",), "kern run -h"),
         (["3", "--max-minutes", "1"], ("--max-minutes is gone",), "kern --until 07:00"),
-        (["-n", "--max-cost", "-1"], ("--max-cost", "'-1'"), "--max-cost 5"),
-        (["1.5"], ("ITERATIONS", "whole number", "'1.5'"), "kern 5 10"),
-        (["1e9"], ("ITERATIONS", "'1e9'"), "kern 5 10"),
-        (["9" * 5000], ("ITERATIONS",), "kern 5 10"),
+        (["-n", "--max-cost", "nan"], ("'--max-cost'",), "kern run -h"),
+        (["1.5"], ("ITERATIONS",), "kern run -h"),
+        (["9" * 5000], ("ITERATIONS",), "kern run -h"),
         (["5", "nan"], ("DELAY", "'nan'"), "kern 5 10"),
         (["5", "inf"], ("DELAY", "'inf'"), "kern 5 10"),
         (["5", "1e300"], ("DELAY", "'1e300'"), "kern 5 10"),
         (["5", "soon"], ("DELAY", "'soon'"), "kern 5 10"),
-        (["1h"], ("ITERATIONS", "'1h'"), "kern 5 10s"),
+        (["1h"], ("ITERATIONS",), "kern run -h"),
         (["5", "1h30"], ("DELAY", "'1h30'"), "kern 5 10s"),
         (["5", "1s30m"], ("DELAY", "'1s30m'"), "kern 5 10s"),
-        (["plan", ""], ("the goal is empty",), 'kern plan "what you want"'),
+        (["plan", ""], ("a goal that says nothing",), 'kern plan "what you want"'),
         (["improve", "2"], ("kern improve is gone",), "kern plan --improve"),
         (["five"], ("'five' is neither",), "kern --help lists the commands"),
         (["statsu"], ("'statsu' is neither",), "type kern status"),
@@ -782,13 +780,3 @@ def test_odd_texts_and_a_persons_own_git_settings_do_no_harm(
 
 def spec_lines(repo: Path) -> list[bytes]:
     return (repo / "SPEC.md").read_bytes().split(b"\n")
-
-
-@pytest.mark.parametrize("digits", [310, 5000])
-def test_a_count_beyond_all_bounds_is_a_usage_error(
-    repo: Path, fake: Fake, kern: Kern, digits: int
-) -> None:
-    told = kern("9" * digits)
-    assert told.code == 2
-    assert "kern: ITERATIONS is a whole number" in told.err
-    assert "Traceback" not in told.err
