@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kern.cli.project import Gates
 
+from kern.cli.project import Gates
 from kern.config import Gate
 from kern.events import GateEnded, GateStarted, Warned
 from kern.model import Result
