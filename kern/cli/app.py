@@ -27,12 +27,13 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, [f"\n{w}" if re.match(r"-[ \[]", w) else w for w in args])
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        panels = dict.fromkeys(str(one.rich_help_panel) for one in self.commands.values())
+        commands: dict[str, Any] = {**self.commands}
+        panels = dict.fromkeys(str(one.rich_help_panel) for one in commands.values())
         for panel in panels:
             with formatter.section(panel):
                 formatter.write_dl(
                     (name, one.get_short_help_str(200))
-                    for name, one in self.commands.items()
+                    for name, one in commands.items()
                     if one.rich_help_panel == panel
                 )
 
@@ -79,7 +80,8 @@ def call(argv: list[str]) -> int:
             raise
         command = getattr(getattr(exc, "ctx", None), "info_name", None) or "run"
         hint = f"kern {command} -h lists its options" if command != "kern" else "kern -h"
-        option, near = getattr(exc, "option_name", ""), getattr(exc, "possibilities", False)
+        option: str = getattr(exc, "option_name", "")
+        near: Any = getattr(exc, "possibilities", False)
         if near is False:
             raise UsageError(exc.format_message(), hint=hint) from None
         if what := _gone(option):

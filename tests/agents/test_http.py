@@ -77,7 +77,7 @@ def test_a_url_ends_before_what_kern_adds(url: str) -> None:
 
 def test_all_of_it_can_be_set() -> None:
     found = parsed(url=URL, key="K_1", model="hf.co/a/b:Q4")
-    assert found == Endpoint(URL, "hf.co/a/b:Q4", "K_1", 5, theirs=True)
+    assert found == Endpoint(URL, "hf.co/a/b:Q4", "K_1", theirs=True)
     assert found.asks == (f"agent http: sends what it reads to {URL}, with the key in K_1",)
     assert Endpoint(URL).asks == ()
 
