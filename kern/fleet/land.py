@@ -19,9 +19,8 @@ from kern.events import AttemptNoted, GateEnded
 from kern.fleet import documents, worker, worktree
 from kern.fleet.work import End, Landing, Work
 from kern.fleet.worktree import Yard
-from kern.git import history, index, landing, operations, refs
-from kern.git.ignore import DOCUMENTS, bare
-from kern.git.repository import Repo
+from kern.git import history, landing, refs
+from kern.git.repository import DOCUMENTS, Repo
 from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Result, Saved, Stage
 from kern.pipeline import facts, project, session, verify
@@ -67,7 +66,7 @@ class Lander:
         """None where the branch has moved meanwhile."""
         site, repo, key = self.site, self.site.repo, work.job.key
         head, own = repo.head(), history.commit(repo, work.commit)
-        if why := operations.begun(repo):
+        if why := history.begun(repo):
             return Landing(End.WAITING, why)
         if head.branch != site.scope.branch:
             raise single.switched(site.scope.branch, head.name)
@@ -178,13 +177,8 @@ class Lander:
 def finish(site: Site, work: Work) -> None:
     """Files, index and documents follow the branch; twice is once."""
 
-    def replay(name: str, text: str, _: str) -> str:
-        if name == SPEC:
-            return documents.ticked(text, work.job.key, work.spec)
-        return _taught(site.repo, work, text)
-
-    landing.follow(site.repo, replay)
-    site.papers.edit(lambda text, _: replay(SPEC, text, ""))
+    landing.follow(site.repo)
+    site.papers.edit(lambda text, _: documents.ticked(text, work.job.key, work.spec))
     before = site.papers.read(LEARNINGS) or ""
     if (after := _taught(site.repo, work, before)) != before:
         site.papers.write(LEARNINGS, after)
@@ -216,9 +210,9 @@ def _merged(repo: Repo, work: Work, onto: str) -> tuple[str, list[str]]:
     head = repo.tree(onto)
     papers = {path: repo.entry(head, path) for path in DOCUMENTS}
     base, task = (repo.tree_with(repo.tree(one), papers) for one in (work.job.base, work.commit))
-    if bare(repo, head) == bare(repo, base):
+    if repo.bare(head) == repo.bare(base):
         return task, []
-    return index.merged(repo, base, head, task, _SIDES)
+    return history.merge(repo, base, head, task, _SIDES)
 
 
 # ---------------------------------------------------------------- what goes back

@@ -21,7 +21,7 @@ from kern.fleet.land import Lander
 from kern.fleet.lanes import Board, Picture
 from kern.fleet.work import Carry, End, Job, Landing, Work
 from kern.fleet.worktree import Yard
-from kern.git import history, operations
+from kern.git import history
 from kern.journal import history as journal
 from kern.journal import store
 from kern.model import SPEC, Key, Marker, Outcome
@@ -164,7 +164,7 @@ class Fleet(loop.Loop):
         and waits for a person in the middle of a rebase or a merge.
         """
         self._heed()
-        merging = operations.begun(self.repo)
+        merging = history.begun(self.repo)
         if not merging and (head := self.repo.head()).branch != self.branch:
             raise loop.switched(self.branch, head.name)
         for future in [one for one in self.busy if one.done()]:
@@ -217,7 +217,7 @@ class Fleet(loop.Loop):
 
     def _hand_out(self) -> None:
         while not (
-            self.stopping or (self.options.clock() < self.limit) or operations.begun(self.repo)
+            self.stopping or (self.options.clock() < self.limit) or history.begun(self.repo)
         ):
             if len(self.busy) >= self.count or not (job := self._next()):
                 return

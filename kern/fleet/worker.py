@@ -19,8 +19,8 @@ from kern.fleet import worktree
 from kern.fleet.work import Job, Work
 from kern.fleet.worktree import Yard
 from kern.git import refs
-from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
+from kern.git.shadow import PROMPTS
 from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker, Stage
 from kern.pipeline.site import Options, Site

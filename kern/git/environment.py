@@ -1,111 +1,205 @@
-"""git's environment: what would mislead it goes, what kern's own git has, and configuration, which
-so holds for what git starts as well; and how a git is started.
+"""How git is run: its environment, of which goes what would mislead it, its processes, and why one
+failed, with what to type next: a lock that another git holds, above all.
 """
 
+import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+import re
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from subprocess import Popen
+from subprocess import Popen, TimeoutExpired
 from typing import cast
 
+from kern.errors import KernError
 from kern.system import process
 
-# What a caller's hook or alias left behind, or what makes git read something else than the
-# repository says: its place, its objects, its paths, its attributes, its configuration file.
-# A person's identity, ssh, credentials and configuration (GIT_CONFIG_GLOBAL and the like) stay.
-_MISLEADING = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"),
-    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_REFLOG_ACTION"),
-    *("GIT_QUARANTINE_PATH", "GIT_EDITOR", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX"),
-    *("GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS"),
-    *("GIT_ICASE_PATHSPECS", "GIT_ATTR_SOURCE", "GIT_CONFIG", "GIT_SHALLOW_FILE"),
-    *("GIT_TRACE2_PARENT_SID", "GIT_TRACE2_PARENT_NAME"),  # its events would be another git's
-    *("GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_REF_PARANOIA", "GIT_REFERENCE_BACKEND"),
+# A person's identity, ssh, credentials and configuration stay. All else a caller's hook or alias
+# left behind, or it makes git read something else than the repository says.
+_PERSONS = re.compile(
+    "GIT_(AUTHOR|COMMITTER|CONFIG|SSH|SSL|HTTP|PROXY|TRACE|TEST|CEILING|PYTHON)\\w*_"
+    "|GIT_(SSH|ASKPASS|TRACE\\w*|EXEC_PATH|ALLOW_PROTOCOL|DISCOVERY_\\w+|CURL_VERBOSE)$"
 )
-
-# kern reads the objects that a commit really holds: a ref below refs/replace or a graft, which an
-# agent can write as well, shows others. (A graft file that is there is complained about.)
-OWN = {
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": "/dev/null/none",
-    "GIT_DIFF_OPTS": "",
-}
+_ANSWER = re.compile(rb"([0-9a-f]{40,64}) (blob|tree|commit|tag) (\d+)\n")
+_END_S = 1.0  # for a process that nobody asks any more
+_FULL = "No space left|Out of diskspace"  # the second of an index
+_BROKEN = f"{_FULL}|Disk quota|Input/output error|Read-only file system"
 
 
 def drop(environ: MutableMapping[str, str]) -> None:
-    for name in list(environ):
+    for name in [name for name in environ if name.startswith("GIT_")]:
         # A trace without a file of its own goes where kern reads git's complaints.
-        traces = name.startswith("GIT_TRACE") and "/" not in environ[name]
-        if name in _MISLEADING or traces:
+        traces = "TRACE" in name and not environ[name].startswith("/")
+        if traces or not _PERSONS.match(name):
             del environ[name]
 
 
 def added(given: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The variables that add the pairs to what the environment already brings."""
+    """The variables that add the pairs to the configuration that the environment already brings."""
     count = given.get("GIT_CONFIG_COUNT", "")
     first = int(count) if count.isdecimal() else 0
-    told = {"GIT_CONFIG_COUNT": str(first + len(pairs))}
+    variables = {"GIT_CONFIG_COUNT": str(first + len(pairs))}
     for number, (name, value) in enumerate(pairs, first):
-        told |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return told
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
 
 
 def quiet() -> dict[str, str]:
-    """kern's git asks nobody, and runs nothing that an agent can have planted, in ~/.gitconfig
-    either.
+    """kern's git asks nobody, runs nothing that an agent can have planted, in ~/.gitconfig either,
+    and reads what a commit really holds: a ref below refs/replace or a graft shows something else.
     """
     closed = [("core.fsmonitor", "false"), ("core.hooksPath", os.devnull)]
-    return {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **added(os.environ, closed)}
+    return {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_EDITOR": "true",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": "/dev/null/none",  # of one that is there git complains
+        "GIT_DIFF_OPTS": "",
+        **added(os.environ, closed),
+    }
 
 
 def unfiltered(keys: Iterable[str]) -> dict[str, str]:
     """For a look, which runs none of the filters that these settings name: what one would convert
     counts as it lies there.
     """
-    named = {key.rpartition(".")[0] for key in keys}
     off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
-    pairs = [(f"{one}.{key}", value) for one in sorted(named) for key, value in off]
-    return added(quiet(), pairs)
+    filters = sorted({key.rpartition(".")[0] for key in keys})
+    return added(quiet(), [(f"{one}.{key}", value) for one in filters for key, value in off])
 
 
 def with_hooks(more: Sequence[tuple[str, str]] = ()) -> dict[str, str]:
-    """But for a commit, which runs the person's hooks."""
+    """For what runs the person's hooks."""
     return added(os.environ, [("core.fsmonitor", "false"), *more])
 
 
-# -------------------------------------------------------------------- its processes
-
-
 def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by the first call
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     from git import Git  # takes longer than all else that a command loads
-    from git.exc import GitCommandNotFound
 
-    git = Git(str(cwd))
-    with process.BEGINNING:
-        try:
-            handle = git.execute(
-                [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
-            )
-        except GitCommandNotFound:
-            raise FileNotFoundError("git") from None
-        child, handle.proc = handle.proc, None  # else the process would end with the handle
-        assert child is not None
-        process.OWN.add(child)
+    handle = Git(str(cwd)).execute(
+        [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
+    )
+    child, handle.proc = handle.proc, None  # else the process would end with the handle
     return cast("Popen[bytes]", child)
 
 
-def own() -> Iterator[Path]:
-    """The person's files of settings, where git looks for them."""
-    home = Path(os.environ.get("HOME", "/nonexistent"))
-    yield Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git/config"
-    yield Path(os.environ.get("GIT_CONFIG_GLOBAL") or home / ".gitconfig")
+def attend(child: "Popen[bytes]", given: bytes, timeout: float) -> tuple[bytes, str]:
+    """Its output. It has a session of its own, so that a Ctrl-C at the terminal does not end git in
+    the middle of a write: kern decides when it ends.
+    """
+    try:
+        out, err = child.communicate(given, timeout or None)
+    except BaseException as exc:
+        with child:  # which closes its pipes
+            process.end(child, process.PATIENCE_S)
+            process.kill_group(child)
+        if isinstance(exc, TimeoutExpired):
+            raise TimeoutError from None
+        raise
+    return out, err.decode("utf-8", "replace")
 
 
-def of_kern(root: Path) -> dict[str, str]:
-    return {**quiet(), **OWN, **process.tree_last(root)}
+class Store:
+    """git's objects, read by a process that lasts as long as the run: none for each."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._idle: list[Popen[bytes]] = []
+        self._asking = threading.Lock()
+        weakref.finalize(self, _end, self._idle)
+
+    def _started(self) -> "Popen[bytes]":
+        env = {**quiet(), **process.tree_last(self._root)}
+        return process.piped(("git", "cat-file", "--batch-command"), self._root, env)
+
+    def _ask(self, what: str, name: str) -> tuple[str, str, bytes]:
+        """Id, kind, and where it is asked for the content. One that was ended meanwhile is started
+        again, and none that has answered by halves is asked once more.
+        """
+        with self._asking:
+            for _ in range(2):
+                child = self._idle.pop() if self._idle else self._started()
+                assert child.stdin and child.stdout
+                answer = b""
+                with contextlib.suppress(OSError):
+                    child.stdin.write(os.fsencode(f"{what} {name}\n"))
+                    child.stdin.flush()
+                    answer = child.stdout.readline()
+                if found := _ANSWER.fullmatch(answer):
+                    content = what == "contents"
+                    data = child.stdout.read(int(found[3]) + 1)[:-1] if content else b""
+                self._idle.append(child)
+                if answer:
+                    return (found[1].decode(), found[2].decode(), data) if found else ("", "", b"")
+                complaint = _end(self._idle)
+        raise GitFailed(("cat-file",), 128, complaint)
+
+    def id(self, name: str) -> str:
+        """Of what git calls so; empty where there is none."""
+        return self._ask("info", name)[0]
+
+    def read(self, name: str, kind: str = "blob") -> bytes | None:
+        """An object's content; None where git has none of the name and kind."""
+        _, there, data = self._ask("contents", name)
+        return data if there == kind else None
+
+    def close(self) -> None:
+        _end(self._idle)
 
 
-def answering(root: Path, argv: tuple[str, ...]) -> "Popen[bytes]":
-    """A git that answers while it is asked."""
-    return process.piped(["git", *argv], root, of_kern(root))
+def _end(children: "list[Popen[bytes]]") -> str:
+    """What the last one complained of."""
+    complaint = b""
+    while children:
+        child = children.pop()
+        try:
+            complaint = child.communicate(timeout=_END_S)[1]
+        except (OSError, ValueError, TimeoutExpired):  # it stands still, say
+            child.kill()
+            child.communicate()
+    return complaint.decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- why one failed
+
+
+class GitFailed(KernError):
+    def __init__(self, argv: Sequence[str], code: int, stderr: str) -> None:
+        lines = [line for line in stderr.splitlines() if line.strip()]
+        why = lines[-1] if lines else f"exit code {code}"
+        hint = lock_advice(stderr) or "fix it, then run kern again: it resumes"
+        if lock := met_lock(stderr):
+            why = f"another git holds {os.path.basename(lock)}"
+        elif re.search(_FULL, stderr):
+            why = f"no space left: {why}"
+            hint = "free some space, then run kern again: it resumes"
+        super().__init__(f"git {' '.join(argv[:2])} failed: {why}", hint=hint)
+        self.stderr = stderr
+
+    @property
+    def is_environment(self) -> bool:
+        """A lock of another git, or a disk that is full, broken or read-only: nothing that an agent
+        left is at fault.
+        """
+        return bool(met_lock(self.stderr) or re.search(_BROKEN, self.stderr))
+
+
+def met_lock(stderr: str) -> str:
+    """The lock file of another git that a command ran into before it changed anything, else empty.
+    A ref that is not at its expected value is no lock.
+    """
+    named = re.search(r"Unable to create '(.+\.lock)': File exists", stderr)
+    return named[1] if named else ""
+
+
+def lock_advice(stderr: str) -> str:
+    """How old that is, and what to type; empty where it is gone."""
+    path = met_lock(stderr)
+    try:
+        age = int(time.time() - os.stat(path).st_mtime)
+    except OSError:
+        return ""
+    return f"{path} is {age} s old; if no git runs here any more: rm '{path}'"

@@ -1,16 +1,22 @@
-"""HEAD: the commits since a base, what they changed, who made them; and moving it back."""
+"""HEAD: the commits since a base, what they changed, who made them; commits made and trees merged;
+and what is under way.
+"""
 
+import os
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from kern import plain
-from kern.git import faults
-from kern.git.repository import Change, Head, Repo
+from kern.errors import KernError
+from kern.git import environment
+from kern.git.environment import GitFailed
+from kern.git.repository import Change, Entry, Head, Repo
 
 SIGNING_S = 60.0  # for one signature
-MOST_RECENT = 10  # commits
+_MOST_ASKED = 20  # names or commits; each may read all of the file's history
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +43,18 @@ class Commit:
 
 def commit(repo: Repo, revision: str) -> Commit:
     sha = repo.commit_id(revision)
-    header, _, message = (repo.store.read(sha, "commit") or b"").partition(b"\n\n")
-    fields = re.findall(r"^(\w+) (.*)$", header.decode("utf-8", "surrogateescape"), re.M)
-    encoding = dict(fields).get("encoding", "")
-    try:
-        text = message.decode(encoding or "utf-8", "surrogateescape")
-    except LookupError:
-        text = message.decode("utf-8", "surrogateescape")
-    seconds = re.search(r"> (\d{1,18}) ", dict(fields)["committer"])
+    raw = repo.data(sha, "commit").decode("utf-8", "surrogateescape")
+    header, _, message = raw.partition("\n\n")
+    fields = re.findall(r"^(\w+) (.*)$", header, re.M)
     parents = tuple(value for name, value in fields if name == "parent")
-    return Commit(
-        sha, parents, dict(fields)["tree"], text.strip("\n"), int(seconds[1]) if seconds else 0
-    )
+    seconds = re.search(r"> (\d{1,18}) ", dict(fields)["committer"])
+    tree, text = dict(fields)["tree"], message.strip("\n")
+    return Commit(sha, parents, tree, text, int(seconds[1]) if seconds else 0)
 
 
 def recent(repo: Repo, count: int) -> list[Commit]:
     """The newest, oldest first."""
-    head = repo.head().commit
-    newest = repo.once("recent", head, lambda: _log(repo, f"-{MOST_RECENT}", head))
-    return newest[:count][::-1]
+    return _log(repo, f"-{count}", repo.head().commit)[::-1]
 
 
 def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
@@ -74,25 +73,18 @@ def is_within(repo: Repo, base: str, head: str) -> bool:
     return base == head or not repo.run("merge-base", "--is-ancestor", base, head)[0]
 
 
-_MOST_ASKED = 20  # names; each may read all of the file's history
-
-
 def finished(repo: Repo, file: str) -> Callable[[Sequence[str]], list[str]]:
     """Which of the tasks named so the file once showed ticked, in HEAD's history."""
 
     @cache
     def ticked(name: str) -> bool:
-        return bool(_log(repo, "-1", *_ticked(name), "HEAD", "--", file))
+        # git's regular expressions depend on the locale: what is not plain may be anything
+        words = "[[:space:]]+".join(re.sub(r"[^a-zA-Z0-9]+", ".+", word) for word in name.split())
+        line = rf"^[[:space:]]*[-*+0-9.)]+[[:space:]]+\[[xX]\][[:space:]]+{words}[[:space:]]*$"
+        how = ("--text", "--no-textconv", "--regexp-ignore-case", f"-G{line}")
+        return bool(_log(repo, "-1", *how, "HEAD", "--", file))
 
     return lambda names: [name for name in names[:_MOST_ASKED] if ticked(name)]
-
-
-def _ticked(name: str) -> tuple[str, ...]:
-    """What git looks for: a line that shows the task ticked."""
-    # git's regular expressions depend on the locale: what is not plain may be anything
-    words = "[[:space:]]+".join(re.sub(r"[^a-zA-Z0-9]+", ".+", word) for word in name.split())
-    line = rf"^[[:space:]]*[-*+0-9.)]+[[:space:]]+\[[xX]\][[:space:]]+{words}[[:space:]]*$"
-    return "--text", "--no-textconv", "--regexp-ignore-case", f"-G{line}"
 
 
 def naming(repo: Repo, task: str) -> Commit | None:
@@ -150,53 +142,52 @@ def signs(repo: Repo) -> bool:
 
 
 def create(
-    repo: Repo,
-    tree: str,
-    parent: str,
-    message: str | bytes,
-    timeout: float,
-    *,
-    author: str = "",
-    encoding: str = "UTF-8",
+    repo: Repo, tree: str, parent: str, message: str | bytes, timeout: float, *, author: str = ""
 ) -> str:
     """The person's commit, signed where they sign; no ref names it yet. `author`: somebody else, as
     a commit has it. Raises KernError where git makes none, or their program that signs waits for
     somebody.
     """
-    given = message.encode("utf-8", "surrogateescape") if isinstance(message, str) else message
-    above = ("-p", parent) if parent else ()
     sign = "-S" if signs(repo) else "--no-gpg-sign"
-    argv = ("-c", f"i18n.commitEncoding={encoding}", "commit-tree", sign, tree, *above)
+    above = ("-p", parent) if parent else ()
+    argv = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", sign, tree, *above)
+    given = plain.encode(message) if isinstance(message, str) else message
     most = min(timeout or SIGNING_S, SIGNING_S)
     try:
-        code, out, told = repo.run(*argv, given=given, env=_author(author), timeout=most)
+        code, out, why = repo.run(*argv, given=given, env=_author(author), timeout=most)
     except TimeoutError:
-        told = f"the program that signs has not ended after {plain.span(most)}: does it ask?"
-        raise faults.no_commit(told) from None
+        code, out = 1, b""
+        why = f"the program that signs has not ended after {plain.span(most)}: does it ask?"
     if code:
-        raise faults.no_commit(told)
+        raise KernError(
+            f"git commit failed: {plain.line(why, 400)}",
+            hint=environment.lock_advice(why)
+            or "fix it (identity, signing key, disk), then run kern again: it resumes here; with "
+            "--no-sign its commits are not signed",
+        )
     return out.decode().strip()
 
 
 def transplanted(repo: Repo, commit: str, tree: str, parent: str, timeout: float = 0) -> str:
-    """A commit made anew with another tree on another parent: what it says and who wrote it stay.
-    The person commits it now; no hook runs: the old commit's have.
+    """One of kern's commits made anew with another tree on another parent: what it says and who
+    wrote it stay. The person commits it now; no hook runs: the old commit's have.
     """
-    header, _, message = repo.git("cat-file", "commit", commit).partition(b"\n\n")
-    fields = dict(re.findall(r"^(\w+) (.*)$", header.decode("utf-8", "surrogateescape"), re.M))
-    encoding = fields.get("encoding", "UTF-8")
-    who = fields["author"]
-    return create(repo, tree, parent, message, timeout, author=who, encoding=encoding)
+    raw = repo.data(repo.commit_id(commit), "commit").decode("utf-8", "surrogateescape")
+    header, _, message = raw.partition("\n\n")
+    author = re.findall(r"^author (.*)$", header, re.M)[0]
+    return create(repo, tree, parent, message, timeout, author=author)
 
 
 def _author(line: str) -> dict[str, str]:
     """The variables that say it, of a commit's `name <address> seconds zone`."""
-    if not line:
+    if not (found := re.fullmatch(r"(.*) ?<(.*)> (.*)", line)):
         return {}
-    name, _, rest = line.partition(" <")
-    address, _, date = rest.rpartition("> ")
-    values = {"NAME": name, "EMAIL": address, "DATE": f"@{date}"}
-    return {f"GIT_AUTHOR_{field}": value for field, value in values.items()}
+    name, address, date = found.groups()
+    return {
+        "GIT_AUTHOR_NAME": name.strip(),
+        "GIT_AUTHOR_EMAIL": address,
+        "GIT_AUTHOR_DATE": f"@{date}",
+    }
 
 
 def author(repo: Repo) -> dict[str, str]:
@@ -215,32 +206,76 @@ def committer(repo: Repo) -> tuple[str, str]:
     return out.decode("utf-8", "surrogateescape").strip().rsplit(" ", 2)[0], ""
 
 
-# ---------------------------------------------------------------- HEAD
-
-
-def move_head(repo: Repo, new: str, old: str, why: str) -> None:
-    """Compare and swap of the branch or the detached HEAD; no file is touched."""
-    repo.git("update-ref", "-m", f"kern: {why}", "HEAD", new, old)
-
-
-def switch_back(repo: Repo, head: Head) -> None:
-    """HEAD names the branch again that it named; no file is touched."""
-    if head.branch:
-        repo.git("symbolic-ref", "-m", "kern: switch back", "HEAD", f"refs/heads/{head.branch}")
-    else:
-        repo.git("update-ref", "--no-deref", "-m", "kern: switch back", "HEAD", head.commit)
-
-
-def restore_branch(repo: Repo, head: Head, commit: str) -> bool:
-    """Make the branch again where it is gone; says whether it was."""
-    ref = f"refs/heads/{head.branch}"
-    if not head.branch or repo.run("show-ref", "--verify", "--quiet", ref)[0] == 0:
-        return False
-    repo.git("update-ref", "-m", "kern: branch back", ref, commit)
-    return True
-
-
 def _log(repo: Repo, *argv: str) -> list[Commit]:
     """What a person sets for their own eyes (signatures) stays out of it."""
     listed = repo.text("log", "--no-show-signature", "--format=%H", *argv)
     return [commit(repo, sha) for sha in listed.split()]
+
+
+# ---------------------------------------------------------------- merges
+
+
+def merge(
+    repo: Repo, base: str, ours: str, theirs: str, names: tuple[str, str] = ("ours", "theirs")
+) -> tuple[str, list[str]]:
+    """Three-way merge of trees, as git merges: the merged tree and the paths in conflict, where
+    both sides stand between markers with their `names`.
+    """
+    root = repo.commit_object(base, (), "base\n")
+    sides = [repo.commit_object(tree, (root,), "side\n") for tree in (ours, theirs)]
+    guesses = ("-c", "merge.directoryRenames=false")
+    how = ("--write-tree", "-z", "--name-only", "--no-messages")
+    code, out, err = repo.run(*guesses, "merge-tree", *how, *sides)
+    if code not in (0, 1):
+        raise GitFailed(("merge-tree",), code, err)
+    tree, *paths = os.fsdecode(out).rstrip("\0").split("\0")
+    changes = dict[str, Entry | None]()
+    for path in paths if code else ():
+        if there := repo.entry(tree, path):
+            text = repo.data(there.blob)
+            for name, side in zip(names, sides, strict=True):
+                text = text.replace(side.encode(), name.encode())
+            changes[path] = Entry(there.mode, repo.blob(text))
+    return repo.tree_with(tree, changes), sorted({*paths})
+
+
+# ---------------------------------------------------------------- what is under way
+
+
+_OPERATIONS = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+}
+
+
+def begun(repo: Repo) -> str:
+    """What git itself says is under way."""
+    marks = (what for mark, what in _OPERATIONS.items() if (repo.git_dir / mark).exists())
+    return next((f"{what} is under way" for what in marks), "")
+
+
+def under_way(repo: Repo) -> str:
+    """What kern may not work in the middle of; empty when there is nothing."""
+    unmerged = "the index holds unmerged paths" if repo.git("ls-files", "--unmerged") else ""
+    return begun(repo) or unmerged
+
+
+def abort(repo: Repo) -> None:
+    """Forget a merge, rebase, cherry-pick or revert under way; HEAD, index and files stay."""
+    for mark in (*_OPERATIONS, "MERGE_MODE", "MERGE_MSG", "AUTO_MERGE", "sequencer"):
+        place = repo.git_dir / mark
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+
+def refuse_push(repo: Repo) -> list[tuple[str, str]]:
+    """Settings under which git cannot push to this repository's remotes, from a script either:
+    what is pushed cannot be undone. A remote with a push URL of its own is not covered.
+    """
+    remotes = (one for one in repo.config().items() if re.fullmatch(r"remote\..*\.url", one[0]))
+    return [("url.kern-refuses-push://.pushInsteadOf", url) for _, urls in remotes for url in urls]

@@ -1,19 +1,31 @@
-"""The person's own tree as a run's room, where none can lie in its place: clean when a
-task begins, and kern's while it is in progress.
+"""The person's own tree as a run's room, where none can lie in its place: clean when a task begins,
+and kern's while it is in progress. Of what git ignores there are copies: nobody else has one of an
+`.env` or of a development database.
 """
 
+import contextlib
+import filecmp
 import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from kern.git import history, index, operations
-from kern.git.faults import GitFailed
-from kern.git.ignore import DOCUMENTS
-from kern.git.repository import Head, Repo
-from kern.git.room import Room
+from kern.git import history, refs
+from kern.git.environment import GitFailed
+from kern.git.repository import DOCUMENTS, Head, Repo
+from kern.git.room import Room, outermost
+from kern.model import Key
+from kern.plain import some
 from kern.system import process, workspace
+
+MOST_BYTES, MOST_FILES = 64 << 20, 10_000  # of the copies
+# Written anew by whoever needs them: restored without a word.
+_CACHES = {"node_modules", ".venv", "venv", "target", "build", "dist", "coverage", ".cache", "tmp"}
+_JOURNALS = ("-wal", "-shm", "-journal")  # SQLite applies one to whatever database is there
 
 
 class InPlace(Room):
@@ -31,7 +43,7 @@ class InPlace(Room):
             left.unlink(missing_ok=True)
         if (theirs := repo.git_dir / "index").exists():  # a sparse checkout stays sparse
             shutil.copyfile(theirs, self.index)
-        index.update(repo, dict.fromkeys(self._apart), {"GIT_INDEX_FILE": str(self.index)})
+        repo.update_index(dict.fromkeys(self._apart), {"GIT_INDEX_FILE": str(self.index)})
         self._base = repo.head().commit  # which has what is apart as a candidate has it
         self._seen = ("", -1)  # the tree of the last look, and what had run by then
         self._known = [self._bare(self._base)]  # trees of which nothing is lost, the last one held
@@ -42,7 +54,7 @@ class InPlace(Room):
     def candidate(self) -> str:
         """With what is apart as it was filled in."""
         bare = super().candidate()
-        self._seen = bare, process.RAN.total()
+        self._seen = bare, len(process.RAN)
         apart = {name: self.repo.entry(self._base, name) for name in self._apart}
         return self.repo.tree_with(bare, apart)
 
@@ -52,7 +64,7 @@ class InPlace(Room):
             return
         self._base, wanted = tree, self._bare(tree)
         # Nothing has run since the last look: what a person changes meanwhile the next one finds.
-        if self._seen != (wanted, process.RAN.total()) and (now := self._look()) != wanted:
+        if self._seen != (wanted, len(process.RAN)) and (now := self._look()) != wanted:
             if self.set_repositories_aside():
                 now = self._look()
             if now not in self._known:
@@ -62,7 +74,7 @@ class InPlace(Room):
             rules = self.place / "exclude"
             rules.write_bytes(b"".join(_rule(path) for path in (*self.own, *self.ignored)))
             self._git("-c", f"core.excludesFile={rules}", "clean", "-fdq", "--", ":/")
-            self._seen = wanted, process.RAN.total()
+            self._seen = wanted, len(process.RAN)
         self.accept(tree)
 
     def _look(self) -> str:
@@ -80,7 +92,7 @@ class InPlace(Room):
         return sorted(self.repo.changed(*bare))
 
     def _bare(self, tree: str) -> str:
-        return self.repo.tree_with(self.repo.tree(tree), dict.fromkeys(self._apart))
+        return self.repo.tree_with(tree, dict.fromkeys(self._apart))
 
     def make_place(self, name: str) -> None:
         pass
@@ -89,16 +101,14 @@ class InPlace(Room):
         """Those that a child made: git's clean leaves them, and no commit can hold them. Whether
         there was one.
         """
-        found = False
         listed = self._git("ls-files", "-z", "--others", "--exclude-standard", "--directory")
-        for path in os.fsdecode(listed).split("\0"):
-            if path.endswith("/") and (self.tree / path / ".git").exists():
-                rooms = (self.repo.aside / f"repository{n or ''}" for n in itertools.count())
-                room = next(one for one in rooms if not one.exists()) / path
-                room.parent.mkdir(parents=True, exist_ok=True)
-                shutil.move(self.tree / path, room)
-                found = True
-        return found
+        paths = [path for path in os.fsdecode(listed).split("\0") if path.endswith("/")]
+        made = [path for path in paths if (self.tree / path / ".git").exists()]
+        for path in made:
+            aside = _new(self.repo.aside / "repository") / path
+            aside.parent.mkdir(parents=True)
+            shutil.move(self.tree / path, aside)
+        return bool(made)
 
 
 def _rule(path: str) -> bytes:
@@ -106,21 +116,33 @@ def _rule(path: str) -> bytes:
     return b"/" + re.sub(rb"([\\*?\[ #!])", rb"\\\1", os.fsencode(path)) + b"\n"
 
 
+def _new(place: Path) -> Path:
+    """With a number, where something lies there."""
+    places = (place.with_name(f"{place.name}{number or ''}") for number in itertools.count())
+    return next(one for one in places if not one.exists())
+
+
+# ---------------------------------------------------------------- what a child did to git
+
+
 def undo_mistakes(repo: Repo, head: Head) -> list[str]:
     """What a child did to git although only kern writes there, but for commits and the index: in
     words.
     """
-    told = []
-    if what := operations.begun(repo):
-        operations.abort(repo)
+    told, ref = [], f"refs/heads/{head.branch}"
+    if what := history.begun(repo):
+        history.abort(repo)
         told.append(f"it left a mess ({what}); cleared")
-    at = repo.plain_head()
-    if at is None or at.branch != head.branch:
-        if history.restore_branch(repo, head, head.commit):
-            told.append(f"it removed the branch {head.branch}; restored")
-        if (branch := repo.branch()) != head.branch:
-            history.switch_back(repo, head)
-            told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
+    if head.branch and not repo.store.id(ref):
+        repo.git("update-ref", "-m", "kern: branch back", ref, head.commit)
+        told.append(f"it removed the branch {head.branch}; restored")
+    if (branch := repo.branch()) != head.branch:
+        if head.branch:
+            repo.git("symbolic-ref", "-m", "kern: switch back", "HEAD", ref)
+        else:
+            why = ("-m", "kern: switch back")
+            repo.git("update-ref", "--no-deref", *why, "HEAD", head.commit)
+        told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
     return told
 
 
@@ -129,7 +151,7 @@ def stage(repo: Repo, tree: str) -> None:
     environment that names another.
     """
     change = repo.changed(repo.head().commit, tree).items()
-    index.update(repo, {path: new for path, (_, new) in change if path not in DOCUMENTS})
+    repo.update_index({path: new for path, (_, new) in change if path not in DOCUMENTS})
     repo.run("update-index", "-q", "--refresh")
 
 
@@ -137,14 +159,146 @@ def restore_index(repo: Repo, before: bytes | None) -> None:
     """As it was, where it is known: agents stage as a matter of course. Else as HEAD has it, but
     for kern's documents.
     """
-    place = repo.git_dir / "index"
-    if before is not None:
-        if workspace.read(place) != before:
-            workspace.replace(place, before, mode=0o644)
-        return
-    how = ("diff-index", "--cached", "-z", "--no-renames", "--name-only", "HEAD")
-    found = [path for path in repo.paths(*how) if path not in DOCUMENTS]
-    if found:
-        given = os.fsencode("\0".join(f":(top,literal){path}" for path in found))
-        by = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        repo.git("reset", "--quiet", *by, given=given)
+    place, head = repo.git_dir / "index", repo.head().commit
+    if before is None:
+        paths = repo.paths("diff-index", "--cached", "-z", "--no-renames", "--name-only", head)
+        repo.update_index({p: repo.entry(head, p) for p in paths if p not in DOCUMENTS})
+    elif workspace.read(place) != before:
+        workspace.replace(place, before, mode=0o644)
+
+
+# ---------------------------------------------------------------- what git ignores
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Copies of the ignored files, taken before an attempt, restored after one that failed, named
+    after one that succeeded. They count once their folder has its name: a kill leaves a whole copy
+    or none. No link is followed.
+    """
+
+    repo: Repo
+    warn: Callable[[str], None]  # takes a sentence for the person
+    told: set[str]  # what a run says once
+
+    def take(self, key: Key, attempt: int) -> None:
+        """Copy them, the largest left out where there is more than fits, and named once. Raises
+        KernError where the disk is full.
+        """
+        if process.FLEET in os.environ:  # a worker's tree holds copies already
+            return
+        folder, left = self._folder(key, attempt), list[str]()
+        needed = {self._folder(one.task, one.attempt) for _, one in refs.starts(self.repo)}
+        for old in {*folder.parent.glob("*")} - (needed - {folder}):
+            shutil.rmtree(old, ignore_errors=True)
+        new, size, count = folder.with_name("new"), 0, 0
+        with workspace.reported(folder), contextlib.ExitStack() as stack:
+            new.mkdir(mode=0o700, parents=True)
+            stack.callback(shutil.rmtree, new, ignore_errors=True)  # where it has that name still
+            for bytes_, paths, unit in sorted(map(self._measured, outermost(self.repo))):
+                size, count = size + bytes_, count + len(paths)
+                if size > MOST_BYTES or count > MOST_FILES:
+                    left.append(f"{unit} (beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files)")
+                    continue
+                for path in paths:
+                    try:
+                        _copy(self.repo.root / path, new / path)
+                    except PermissionError:
+                        left.append(f"{path} (it cannot be read)")
+            new.rename(folder)
+        if unsaid := [one for one in left if one not in self.told]:
+            self.told.update(unsaid)
+            self.warn(f"ignored by git, and not restored if an attempt fails: {some(unsaid)}")
+
+    def _measured(self, unit: str) -> tuple[int, list[str], str]:
+        """Its bytes and its files, of which no more are looked at than fit."""
+        paths = [*itertools.islice(_files(self.repo.root, unit), MOST_FILES + 1)]
+        return sum(os.lstat(self.repo.root / path).st_size for path in paths), paths, unit
+
+    def restore(self, key: Key, attempt: int, *, again: bool = False) -> None:
+        """What an attempt that failed has changed or removed; what it has made stays. Can be
+        repeated. `again`: the attempt begins again and needs the copies.
+        """
+        folder, aside = self._folder(key, attempt), self._aside(key, attempt)
+        with workspace.reported(self.repo.root):
+            for path in (changed := self._changed(folder)):
+                self._restore(path, folder / path, aside)
+        if back := [path for path in changed if not _is_cache(path)]:
+            kept = f"; what stood there is kept in {aside}" if aside.exists() else ""
+            self.warn(
+                f"{some(back)}: ignored by git, changed during the attempt by the agent or by you; "
+                f"restored{kept}"
+            )
+        if not again:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def name_changed(self, key: Key, attempt: int) -> None:
+        """What an attempt that succeeded has changed or removed, and where its copy is."""
+        folder, aside = self._folder(key, attempt), self._aside(key, attempt)
+        if names := [path for path in self._changed(folder) if not _is_cache(path)]:
+            aside.mkdir(mode=0o700, parents=True)
+            for path in names:
+                _copy(folder / path, aside / path)
+            self.warn(
+                f"{some(names)}: ignored by git, changed while the task was carried out; as "
+                f"before: {aside}"
+            )
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _changed(self, folder: Path) -> list[str]:
+        """The paths of which type, permissions or content are others."""
+        files = _files(folder, "") if folder.is_dir() else ()
+        return sorted(path for path in files if _differs(self.repo.root / path, folder / path))
+
+    def _restore(self, path: str, copy: Path, aside: Path) -> None:
+        """What stands there is kept: it may be a person's."""
+        place, above = self.repo.root / path, [*Path(path).parents][::-1]
+        in_the_way = [str(one) for one in above if not _is_folder(self.repo.root / one)]
+        for one in (*in_the_way, path, *(path + end for end in _JOURNALS)):
+            if os.path.lexists(self.repo.root / one):
+                (aside / one).parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(self.repo.root / one, aside / one)
+        made = place.with_name(f".{place.name[:200]}.kern")  # whole, before it has its name
+        _copy(copy, made)
+        made.replace(place)
+
+    def _folder(self, key: Key, attempt: int) -> Path:
+        return self.repo.git_dir / "kern" / "ignored" / f"{refs.slug(key)}-{attempt}"
+
+    def _aside(self, key: Key, attempt: int) -> Path:
+        return _new(self.repo.aside / f"{refs.slug(key)}-{attempt}+ignored")
+
+
+def _files(root: Path, unit: str) -> Iterator[str]:
+    """The files and links of it, relative to the root."""
+    if unit and not _is_folder(root / unit.rstrip("/")):
+        yield unit.rstrip("/")
+    for place in (root / unit).rglob("*"):
+        if place.is_symlink() or place.is_file():  # no pipe
+            yield str(place.relative_to(root))
+
+
+def _is_folder(place: Path) -> bool:
+    return place.is_dir() and not place.is_symlink()
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _differs(place: Path, copy: Path) -> bool:
+    try:
+        now, was = os.lstat(place), os.lstat(copy)
+        if os.path.realpath(place.parent) != str(place.parent) or now.st_mode != was.st_mode:
+            return True  # behind a link lies something else
+        if stat.S_ISLNK(was.st_mode):
+            return os.readlink(place) != os.readlink(copy)
+        return now.st_mtime_ns != was.st_mtime_ns or not filecmp.cmp(place, copy, shallow=False)
+    except OSError:
+        return True
+
+
+def _is_cache(path: str) -> bool:
+    return not _CACHES.isdisjoint(path.split("/"))

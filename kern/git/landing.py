@@ -6,15 +6,10 @@ changed: where that is in the way, nothing moves.
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
-from kern.git import index
-from kern.git.faults import GitFailed
-from kern.git.ignore import DOCUMENTS, bare
-from kern.git.repository import LINK, SUBMODULE, Change, Entry, Head, Repo
-from kern.plain import decode, encode
-
-Replay = Callable[[str, str, str], str]  # a document's name, the staged text, the committed text
+from kern.git.environment import GitFailed
+from kern.git.repository import DOCUMENTS, Change, Entry, Head, Repo
 
 
 def _behind(repo: Repo) -> str:
@@ -27,7 +22,7 @@ def waiting_refs(repo: Repo) -> str:
 
 def waiting(repo: Repo) -> str:
     """The ref of the last of the commits that wait to land on the branch."""
-    return f"{waiting_refs(repo)}{repo.real_head().branch}/@"
+    return f"{waiting_refs(repo)}{repo.branch()}/@"
 
 
 def count_waiting(repo: Repo) -> int:
@@ -43,26 +38,22 @@ def behind(repo: Repo) -> str:
 def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
     changes = _changes(repo, old, new)
-    marks = index.flagged(repo, changes)
-    files = [p for p, (was, now) in changes.items() if was and now and was.mode != SUBMODULE]
-    # git itself would bring back what is gone from the disk; a sparse checkout leaves some out
-    if gone := [p for p in files if p not in marks and not os.path.lexists(repo.root / p)]:
+    files = [path for path, (was, now) in changes.items() if was and now and not was.is_submodule]
+    gone = [path for path in files if not os.path.lexists(repo.root / path)]
+    # git itself would bring back what is gone from the disk, and overwrite what it ignores
+    if gone and (gone := [path for path in gone if not _is_left_out(repo, path)]):
         return sorted(gone)
-    written, others = _written(repo, changes)
-    there = [path for path in others if changes[path][0] is None]
-    if untracked := [p for p in there if p not in index.entries(repo, *there)]:
-        return untracked  # git itself would overwrite what it ignores
-    with index.private(repo, copy=True) as env:
-        # What a person has marked as unchanged git would overwrite unseen.
-        if marked := [path for path, mark in marks.items() if mark.islower()]:
-            given = os.fsencode("".join(f"{path}\0" for path in marked))
-            repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", given=given, env=env)
-        index.update(repo, written, env)
-        repo.run("update-index", "-q", "--refresh", env=env)
-        how = ("read-tree", "-m", "-u", "-n", *_trees(repo, old, new))
-        code, _, told = repo.run(*how, env=env)
-    named = re.findall(r"(?m)^error: Entry '(.*)' ", told)
-    return (named or told.strip().splitlines()[:1]) if code else []
+    made = [path for path, (was, _) in changes.items() if not was]
+    made = [path for path in made if os.path.lexists(repo.root / path)]
+    complaint = _refusal(repo, old, new, {})
+    if not (complaint or made):
+        return []
+    written = _written(repo, changes)
+    if unknown := [path for path in made if path not in written and not _is_tracked(repo, path)]:
+        return unknown
+    complaint = _refusal(repo, old, new, written)
+    named = re.findall(r"(?m)^error: Entry '(.*)' ", complaint)
+    return named or complaint.strip().splitlines()[:1]
 
 
 def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:
@@ -70,33 +61,38 @@ def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:
     return {p: change for p, change in repo.changed(old, new).items() if p not in DOCUMENTS}
 
 
-def _written(repo: Repo, changes: Mapping[str, Change]) -> tuple[dict[str, Entry], list[str]]:
-    """What stands in the files already (a killed git had not yet written the index, or a task was
-    carried out in place), and the paths where something else does.
+def _is_left_out(repo: Repo, path: str) -> bool:
+    """By a sparse checkout."""
+    return repo.git("ls-files", "-v", "--", f":(top,literal){path}").startswith(b"S")
+
+
+def _is_tracked(repo: Repo, path: str) -> bool:
+    return bool(repo.git("ls-files", "--", f":(top,literal){path}"))
+
+
+def _refusal(repo: Repo, old: str, new: str, written: Mapping[str, Entry]) -> str:
+    """What git says against following; empty where it would."""
+    with repo.private_index() as env:
+        repo.update_index(written, env)
+        repo.run("update-index", "-q", "--refresh", env=env)
+        code, _, complaint = repo.run(
+            "read-tree", "-m", "-u", "-n", repo.bare(old), repo.bare(new), env=env
+        )
+    return (complaint.strip() or "git does not say why") if code else ""
+
+
+def _written(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Entry]:
+    """What stands in the files already: a killed git had not yet written the index, or a task was
+    carried out in place.
     """
-    news = {path: new for path, (_, new) in changes.items() if new and new.mode != SUBMODULE}
-    there = [path for path in news if os.path.lexists(repo.root / path)]
-    files = [p for p in there if news[p].mode != LINK and not (repo.root / p).is_dir()]
-    blobs = dict(zip(files, _hashes(repo, files), strict=True))
-    for path in there:
-        if news[path].mode == LINK and (place := repo.root / path).is_symlink():
-            blobs[path] = repo.blob(os.fsencode(os.readlink(place)))
-    same = {path: news[path] for path in there if blobs.get(path) == news[path].blob}
-    return same, [path for path in there if path not in same]
-
-
-def _hashes(repo: Repo, files: Sequence[str]) -> list[str]:
-    """As git would add them; empty where it cannot."""
-    if not files:
-        return []
-    given = os.fsencode("".join(f"{path}\n" for path in files))
-    code, out, _ = repo.run("hash-object", "--stdin-paths", given=given)
-    if len(found := out.decode().split()) == len(files) and not code:
-        return found
-    if len(files) == 1:
-        code, out, _ = repo.run("hash-object", "--", *files)
-        return ["" if code else out.decode().strip()]
-    return [one for path in files for one in _hashes(repo, [path])]
+    news = {path: new for path, (_, new) in changes.items() if new and not new.is_submodule}
+    there = {path: new for path, new in news.items() if os.path.lexists(repo.root / path)}
+    with repo.private_index() as env:
+        repo.git("read-tree", "--empty", env=env)
+        repo.update_index(there, env)
+        repo.run("update-index", "-q", "--refresh", env=env)
+        differs = {*repo.paths("diff-files", "-z", "--name-only", env=env)}
+    return {path: new for path, new in there.items() if path not in differs}
 
 
 def advance(
@@ -117,38 +113,26 @@ def advance(
         *(f"delete {ref} {commit}" for ref, commit in (gone or {}).items()),
     )
     argv = ("update-ref", "--create-reflog", "-m", f"commit: {subject}", "--stdin")
-    code, _, told = repo.run(*argv, given=os.fsencode("\n".join((*rows, ""))))
+    code, _, complaint = repo.run(*argv, given=os.fsencode("\n".join((*rows, ""))))
     if code and repo.real_head() == head:
-        raise GitFailed(argv, code, told)
+        raise GitFailed(argv, code, complaint)
     return not code
 
 
-def follow(repo: Repo, replay: Replay) -> None:
-    """Index and files, from where the ref says to HEAD; twice is once."""
+def follow(repo: Repo) -> None:
+    """Index and files, from where the ref says to HEAD; twice is once. Of kern's documents the
+    index has what was committed, as the files have it already.
+    """
     if not (old := behind(repo)):
         return
     new = repo.real_head().commit
-    written, _ = _written(repo, _changes(repo, old, new))
-    index.update(repo, written | _documents(repo, old, new, replay))
+    papers = {name: (repo.entry(old, name), repo.entry(new, name)) for name in DOCUMENTS}
+    written = {name: now for name, (was, now) in papers.items() if now and was != now}
+    repo.update_index(written)
+    argv = ("read-tree", "-m", "-u", repo.bare(old), repo.bare(new))
     repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
-    repo.git("read-tree", "-m", "-u", *_trees(repo, old, new))
+    if repo.run(*argv)[0]:
+        repo.update_index(_written(repo, _changes(repo, old, new)))
+        repo.run("update-index", "-q", "--refresh")
+        repo.git(*argv)
     repo.git("update-ref", "-d", _behind(repo), old)
-
-
-def _trees(repo: Repo, *commits: str) -> list[str]:
-    """Without the two documents."""
-    return [bare(repo, one) for one in commits]
-
-
-def _documents(repo: Repo, old: str, new: str, replay: Replay) -> dict[str, Entry]:
-    """The two for the index: what the person has staged of them stays staged."""
-    staged, found = index.entries(repo, *DOCUMENTS), dict[str, Entry]()
-    for name in DOCUMENTS:
-        was, now, there = repo.entry(old, name), repo.entry(new, name), staged.get(name)
-        if now is None or was == now or there == now:
-            continue
-        if there and there != was:
-            text = replay(name, decode(repo.data(there.blob)), decode(repo.data(now.blob)))
-            now = Entry(there.mode, repo.blob(encode(text)))
-        found[name] = now
-    return found

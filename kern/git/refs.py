@@ -1,6 +1,7 @@
 """kern's own refs: what stage 2 began with, and what was kept of failed work."""
 
 import hashlib
+import itertools
 import json
 import re
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from dataclasses import dataclass, replace
 from kern import plain
 from kern.errors import KernError
 from kern.git import history
-from kern.git.faults import GitFailed
+from kern.git.environment import GitFailed
 from kern.git.repository import Head, Repo
 from kern.model import Key
 from kern.system import workspace
@@ -121,21 +122,18 @@ def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str)
     """Keep a tree as `refs/kern/attempts/<slug>/<name>`, never over another; returns the short
     name.
     """
-    for suffix in range(1000):
-        ref = f"{ATTEMPTS}/{slug}/{name}" + (f"+{suffix}" if suffix else "")
+    for number in itertools.count():
+        ref = f"{ATTEMPTS}/{slug}/{name}" + (f"+{number}" if number else "")
         if not (there := _tree(repo, ref)):
             commit = repo.commit_object(tree, (parent,), message)
             argv = ("update-ref", ref, commit, "0" * len(commit))
-            code, _, err = repo.run(*argv)
-            there = _tree(repo, ref) if code else tree
-            if code and repo.run("rev-parse", "--verify", "-q", ref)[0]:
-                raise GitFailed(argv, code, err)  # else another kern was quicker, or it is broken
+            code, _, why = repo.run(*argv)
+            if code and "already exists" not in why:
+                raise GitFailed(argv, code, why)  # else another kern was quicker, or it is broken
+            there = _tree(repo, ref)
         if there == tree:
-            return ref.removeprefix("refs/")
-    raise KernError(
-        f"more than 1000 refs under {ATTEMPTS}/{slug}",
-        hint=f"git for-each-ref {ATTEMPTS}/{slug}; git update-ref -d NAME",
-    )
+            break
+    return ref.removeprefix("refs/")
 
 
 def _tree(repo: Repo, ref: str) -> str:

@@ -1,20 +1,28 @@
-"""git: one repository's head, objects and merges."""
+"""git: one repository's head, objects, trees and settings."""
 
+import contextlib
+import hashlib
 import os
 import re
+import shutil
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from tempfile import TemporaryDirectory
 
 from kern.errors import UsageError
-from kern.git import environment, faults
-from kern.git.faults import GitFailed
-from kern.git.store import FOLDER, Store
-from kern.git.store import Entry as Entry
-from kern.system import process, waits
+from kern.git import environment
+from kern.git.environment import GitFailed, Store
+from kern.model import LEARNINGS, SPEC
+from kern.system import process, waits, workspace
+
+DOCUMENTS = (SPEC, LEARNINGS)  # which kern writes: in no change of a task's
+LINK, SUBMODULE, FOLDER = "120000", "160000", "40000"  # modes of what is no file
+OLDEST = (2, 38)  # of git: merge-tree --write-tree
+_MODES = {"100664": "100644"}  # in trees of early gits; git takes it so as well
+_PAUSE = 0.1  # seconds between two tries at a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +35,17 @@ class Head:
         return self.branch or f"HEAD-{self.commit[:7]}"
 
 
-Change = tuple[Entry | None, Entry | None]
-LINK, SUBMODULE = "120000", "160000"  # modes of what is no file; a submodule's blob is a commit
+@dataclass(frozen=True, slots=True)
+class Entry:
+    mode: str
+    blob: str  # a folder's is a tree, a submodule's a commit
 
-ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # of an object
-OLDEST = (2, 38)  # of git: merge-tree --write-tree
-_MOST_CHANGES = 100  # pairs of trees that are remembered
-T = TypeVar("T")
-_PAUSE = 0.1  # seconds between two tries at a lock
+    @property
+    def is_submodule(self) -> bool:
+        return self.mode == SUBMODULE
+
+
+Change = tuple[Entry | None, Entry | None]
 
 
 class Repo:
@@ -51,9 +62,8 @@ class Repo:
         self.signs = True  # where the person does
         self.ahead = ""  # above the refs of commits that wait, where a run goes on from them
         self._start = process.piped if reading else environment.started
-        self._known: dict[str, tuple[Hashable, Any]] = {}
-        self._changes: dict[tuple[str, str], dict[str, Change]] = {}
-        self.store = Store(partial(environment.answering, root), self.scratch)
+        self._diff = lru_cache(100)(self._compare)
+        self.store = Store(root)
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
     @property
@@ -79,37 +89,17 @@ class Repo:
         again for a while: nothing has happened yet. `timeout` in seconds, 0 for none, raises
         TimeoutError.
         """
-        env = {**environment.of_kern(self.root), **(env or {})}
+        env = {**environment.quiet(), **process.tree_last(self.root), **(env or {})}
         # Else each private index leaves the shared part of a split one.
         whole = ("-c", "core.splitIndex=false") if "GIT_INDEX_FILE" in env else ()
         deadline = time.monotonic() + self.patience
         while True:
-            ended = self._once(("git", *whole, *argv), env, given, timeout)
-            if not ended[0] or time.monotonic() > deadline or not faults.met(ended[2]):
-                return ended
+            child = self._start(("git", *whole, *argv), self.root, env)
+            out, complaint = environment.attend(child, given, timeout)
+            locked = child.returncode and environment.met_lock(complaint)
+            if not locked or time.monotonic() > deadline:
+                return child.returncode, out, complaint
             waits.sleep(_PAUSE)
-
-    def _once(
-        self,
-        command: tuple[str, ...],
-        env: Mapping[str, str],
-        given: bytes,
-        timeout: float,
-    ) -> tuple[int, bytes, str]:
-        """In a session of its own, so that a Ctrl-C at the terminal does not end git in the middle
-        of a write: kern decides when it ends.
-        """
-        child = self._start(command, self.root, env)
-        try:
-            out, err = child.communicate(given, timeout or None)
-        except BaseException as exc:
-            with child:  # which closes its pipes
-                process.end(child, process.PATIENCE_S)
-                process.kill_group(child)
-            if type(exc).__name__ == "TimeoutExpired":  # of a module that process alone may use
-                raise TimeoutError from None
-            raise
-        return child.returncode, out, err.decode("utf-8", "replace")
 
     def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         code, out, err = self.run(*argv, given=given, env=env)
@@ -124,13 +114,7 @@ class Repo:
         """What git lists with `-z`."""
         return [path for path in os.fsdecode(self.git(*argv, env=env)).split("\0") if path]
 
-    def once(self, what: str, stamp: Hashable, ask: Callable[[], T]) -> T:
-        """What was told last, where the stamp is the same as then; None never is."""
-        if stamp is None or self._known.get(what, (None,))[0] != stamp:
-            self._known[what] = stamp, ask()
-        return cast(T, self._known[what][1])
-
-    # ------------------------------------------------------------ head and state
+    # ------------------------------------------------------------ head
 
     def head(self) -> Head:
         """What the next commit comes upon: the last of those that wait on the branch, where a run
@@ -141,104 +125,97 @@ class Repo:
         return replace(real, commit=tip) if tip else real
 
     def real_head(self) -> Head:
-        if plain := self.plain_head():
-            return plain
-        code, out, _ = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-        lines = out.decode("utf-8", "surrogateescape").split()
-        if code or len(lines) < 2:
-            raise UsageError(
-                "this repository has no commit yet",
-                hint="git add --all && git commit -m start, or: git commit --allow-empty -m start",
-            )
-        return Head(lines[0], lines[1].removeprefix("refs/heads/") if lines[1] != "HEAD" else "")
+        if head := self.plain_head():
+            return head
+        raise UsageError(
+            "this repository has no commit yet",
+            hint="git add --all && git commit -m start, or: git commit --allow-empty -m start",
+        )
 
     def plain_head(self) -> Head | None:
-        """HEAD where two small files say it plainly; git is asked where it is packed or kept
-        elsewhere.
-        """
-        try:
-            text = (self.git_dir / "HEAD").read_text("utf-8", "surrogateescape").strip()
-            name = text.removeprefix("ref: ")
-            if name != text:
-                text = (self.common_dir / name).read_text("ascii").strip()
-        except (OSError, UnicodeError):
-            return None
-        if not ID.fullmatch(text):
-            return None
-        branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
-        return Head(text, branch) if branch or name == text else None
+        """None where there is no commit."""
+        commit = self.store.id("HEAD")
+        return Head(commit, self.branch()) if commit else None
 
     def branch(self) -> str:
         """Where HEAD points, also where there is no commit; empty when detached."""
-        code, out, err = self.run("symbolic-ref", "--quiet", "HEAD")
-        if code not in (0, 1):  # 1: detached
-            raise GitFailed(("symbolic-ref", "HEAD"), code, err)
-        return out.decode("utf-8", "surrogateescape").strip().removeprefix("refs/heads/")
+        name = (self.git_dir / "HEAD").read_text("utf-8", "surrogateescape").strip()
+        if name.endswith("/.invalid"):  # refs are kept elsewhere than in files
+            name = f"ref: {os.fsdecode(self.run('symbolic-ref', '--quiet', 'HEAD')[1]).strip()}"
+        return name.removeprefix("ref: refs/heads/") if name.startswith("ref: refs/heads/") else ""
 
     # ------------------------------------------------------------ objects
 
-    def blob(self, data: bytes, *, path: str | None = None) -> str:
+    def blob(self, data: bytes, *, path: str = "") -> str:
         """Write a blob; with `path` as git would add it there, filters applied."""
         if not path:
-            return self.store.write("blob", data)
+            return self._write("blob", data)
         # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
         argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", "--path", path)
         return self.text(*argv, given=data)
 
     def content(self, revision: str, path: str) -> bytes | None:
-        if "\n" in path:
-            code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
-            return None if code else out
-        return self.store.read(f"{revision}:{path}")
+        tree = self.store.id(f"{revision}^{{tree}}")
+        entry = self.entry(tree, path) if tree else None
+        return self.store.read(entry.blob) if entry else None
 
-    def data(self, blob: str) -> bytes:
-        found = self.store.read(blob)
+    def data(self, blob: str, kind: str = "blob") -> bytes:
+        found = self.store.read(blob, kind)
         if found is None:
-            raise GitFailed(("cat-file", "blob"), 128, f"fatal: git lacks {blob}")
+            raise GitFailed(("cat-file", kind), 128, f"fatal: git lacks {blob}")
         return found
 
     def tree(self, name: str) -> str:
         """The id of what is a tree, or has one."""
-        found = self.store.id(name if name.endswith("^{tree}") else f"{name}^{{tree}}")
-        if not found:
-            raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the tree of {name}")
-        return found
+        return self._id(name, "tree")
 
     def commit_id(self, name: str) -> str:
         """The id of what is a commit."""
-        if not (found := self.store.id(f"{name}^{{commit}}")):
-            raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the commit {name}")
+        return self._id(name, "commit")
+
+    def _id(self, name: str, kind: str) -> str:
+        if not (found := self.store.id(f"{name}^{{{kind}}}")):
+            raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the {kind} of {name}")
         return found
+
+    def _rows(self, tree: str) -> dict[str, Entry]:
+        raw, at, rows = self.data(tree, "tree"), 0, {}
+        size = len(tree) // 2
+        while at < len(raw):
+            end = raw.index(b"\0", at)
+            mode, _, name = os.fsdecode(raw[at:end]).partition(" ")
+            at = end + 1 + size
+            rows[name] = Entry(_MODES.get(mode, mode), raw[end + 1 : at].hex())
+        return rows
 
     def entry(self, tree: str, path: str) -> Entry | None:
         """Of one file."""
         row: Entry | None = Entry(FOLDER, self.tree(tree))
         for name in path.split("/"):
-            row = self.store.tree(row.blob).get(name) if row and row.mode == FOLDER else None
+            row = self._rows(row.blob).get(name) if row and row.mode == FOLDER else None
         return row if row and row.mode != FOLDER else None
 
     def changed(self, old: str, new: str) -> dict[str, Change]:
         """The paths that differ between two trees or commits, each with its entries."""
-        pair = self.tree(old), self.tree(new)
-        if pair not in self._changes:
-            how = ("-r", "-z", "--no-renames", "--ignore-submodules=none", "-O/dev/null")
-            fields = os.fsdecode(self.git("diff-tree", *how, *pair)).split("\0")
-            if len(self._changes) >= _MOST_CHANGES:
-                self._changes.clear()
-            rows = (row[1:].split(" ") for row in fields[:-1:2])
-            sides = ((Entry(row[0], row[2]), Entry(row[1], row[3])) for row in rows)
-            self._changes[pair] = {
-                path: (was if int(was.mode) else None, now if int(now.mode) else None)
-                for path, (was, now) in zip(fields[1::2], sides, strict=True)
-            }
-        return {**self._changes[pair]}
+        return {**self._diff(self.tree(old), self.tree(new))}
+
+    def _compare(self, old: str, new: str) -> dict[str, Change]:
+        how = ("-r", "-z", "--no-renames", "--ignore-submodules=none", "-O/dev/null")
+        fields = os.fsdecode(self.git("diff-tree", *how, old, new)).split("\0")
+        changes = dict[str, Change]()
+        for row, path in zip(fields[:-1:2], fields[1::2], strict=True):
+            was, now, *blobs, _ = row[1:].split(" ")
+            sides = zip((was, now), blobs, strict=True)
+            before, after = (Entry(*side) if int(side[0]) else None for side in sides)
+            changes[path] = before, after
+        return changes
 
     def tree_with(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
         """The tree, empty where none, with some paths replaced or, where None, removed; what stands
         in the way of a new file gives way.
         """
-        rows = {**self.store.tree(self.tree(tree))} if tree else {}
-        below: dict[str, dict[str, Entry | None]] = {}
+        old = self._rows(self.tree(tree)) if tree else {}
+        rows, below = {**old}, dict[str, dict[str, Entry | None]]()
         for path, entry in changes.items():
             name, inside, rest = path.partition("/")
             if inside:
@@ -246,14 +223,37 @@ class Repo:
             elif name in rows and rows[name].mode != FOLDER:
                 del rows[name]
         for name, inner in below.items():
-            old = rows.get(name)
-            above = old.blob if old and old.mode == FOLDER else ""
+            there = rows.get(name)
+            above = there.blob if there and there.mode == FOLDER else ""
             if above or any(inner.values()):
                 rows[name] = Entry(FOLDER, self.tree_with(above, inner))
-                if not self.store.tree(rows[name].blob):
+                if not self._rows(rows[name].blob):
                     del rows[name]
         rows |= {path: entry for path, entry in changes.items() if entry and "/" not in path}
-        return self.store.write_tree(rows)
+        if tree and rows == old:
+            return self.tree(tree)
+        return self._write_tree(rows)
+
+    def _write_tree(self, rows: Mapping[str, Entry]) -> str:
+        def order(name: str) -> bytes:
+            return os.fsencode(f"{name}/" if rows[name].mode == FOLDER else name)
+
+        fields = ((rows[name], os.fsencode(name)) for name in sorted(rows, key=order))
+        data = (b"%s %s\0%s" % (e.mode.encode(), n, bytes.fromhex(e.blob)) for e, n in fields)
+        return self._write("tree", b"".join(data))
+
+    def _write(self, kind: str, data: bytes) -> str:
+        """No process for what is there."""
+        names = self.config().get("extensions.objectformat", ["sha1"])[-1]
+        whole = f"{kind} {len(data)}\0".encode() + data
+        name = hashlib.new(names, whole, usedforsecurity=False).hexdigest()
+        if not self.store.id(name):
+            self.git("hash-object", "-w", "-t", kind, "--stdin", given=data)
+        return name
+
+    def bare(self, tree: str) -> str:
+        """The same, or a commit's, without kern's documents, which no gate is about."""
+        return self.tree_with(tree, dict.fromkeys(DOCUMENTS))
 
     def commit_object(self, tree: str, parents: Iterable[str], message: str) -> str:
         """One of kern's own; no ref names it yet."""
@@ -261,49 +261,87 @@ class Repo:
         who = f"kern <kern@localhost> {int(time.time())} +0000"
         rows = [f"tree {self.tree(tree)}", *(f"parent {sha}" for sha in above)]
         text = "\n".join((*rows, f"author {who}", f"committer {who}", "", message))
-        return self.store.write("commit", text.encode("utf-8", "surrogateescape"))
+        return self._write("commit", text.encode("utf-8", "surrogateescape"))
+
+    # ------------------------------------------------------------ indexes
+
+    @contextlib.contextmanager
+    def private_index(self) -> Iterator[dict[str, str]]:
+        """A copy of the person's: the environment naming it."""
+        theirs = self.git_dir / "index"
+        with contextlib.ExitStack() as stack:
+            with workspace.reported(self.scratch):
+                self.scratch.mkdir(parents=True, exist_ok=True)
+                place = Path(stack.enter_context(TemporaryDirectory(dir=self.scratch)), "index")
+                if theirs.exists():
+                    shutil.copyfile(theirs, place)
+            yield {"GIT_INDEX_FILE": str(place)}
+
+    def update_index(
+        self, changes: Mapping[str, Entry | None], env: Mapping[str, str] | None = None
+    ) -> None:
+        """Set or remove entries; with no `env` in the person's own index. Removals first: a file
+        may have become a folder.
+        """
+        if changes:
+            zero = "0" * len(self.store.id("HEAD"))
+            gone = [f"0 {zero}\t{p}\0" for p, e in changes.items() if e is None]
+            new = [f"{e.mode} {e.blob}\t{p}\0" for p, e in changes.items() if e is not None]
+            given = os.fsencode("".join([*gone, *new]))
+            self.git("update-index", "-z", "--index-info", given=given, env=env)
+
+    def ignored(self, *paths: str) -> set[str]:
+        """Those that git leaves out; one that is committed never is."""
+        head = self.store.id("HEAD")
+        asked = [path for path in paths if not (head and self.entry(head, path))]
+        given = os.fsencode("\0".join(asked))
+        out = self.run("check-ignore", "-z", "--stdin", given=given)[1] if asked else b""
+        return {*os.fsdecode(out).split("\0")} - {""}
+
+    # ------------------------------------------------------------ settings and hooks
+
+    def config(self) -> dict[str, list[str]]:
+        """What a person's git is told, by everything that tells it, when it is first asked for:
+        lower-case names with their values, the last of which counts.
+        """
+        return self._config
+
+    @cached_property
+    def _config(self) -> dict[str, list[str]]:
+        found = dict[str, list[str]]()
+        listed = self.git("config", "-z", "--list", env=environment.with_hooks())
+        for record in os.fsdecode(listed).split("\0")[:-1]:
+            name, given, value = record.partition("\n")
+            found.setdefault(name, []).append(value if given else "true")
+        return found
+
+    def is_set(self, name: str) -> bool:
+        """Of a setting that is true or false."""
+        value = self.config().get(name, [""])[-1].lower()
+        return value in ("true", "yes", "on") or (value.isdecimal() and int(value) != 0)
 
     def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""
         return [one for one in names if os.access((folder or self.hooks_folder()) / one, os.X_OK)]
 
     def hooks_folder(self) -> Path:
-        """Where git looks for the person's hooks; asked again after each child of kern."""
+        """Where git looks for the person's hooks."""
         if "core.hookspath" not in self.config():
             return self.common_dir / "hooks"
         raw = self.git("rev-parse", "--git-path", "hooks", env=environment.with_hooks())
         return self.root / os.fsdecode(raw).removesuffix("\n")
 
-    # ------------------------------------------------------------ configuration
 
-    def config(self) -> dict[str, list[str]]:
-        """What a person's git is told, by everything that tells it: lower-case names with their
-        values, the last of which counts; asked again where one of its usual files has changed.
-        """
-
-        def ask() -> dict[str, list[str]]:
-            found = dict[str, list[str]]()
-            told = self.git("config", "-z", "--list", env=environment.with_hooks())
-            for record in os.fsdecode(told).split("\0")[:-1]:
-                name, given, value = record.partition("\n")
-                found.setdefault(name, []).append(value if given else "true")
-            return found
-
-        places = (self.common_dir / "config", self.git_dir / "config.worktree", *environment.own())
-        infos = [place.stat() for place in places if place.exists()]
-        return self.once("config", tuple((one.st_ctime_ns, one.st_ino) for one in infos), ask)
-
-    def is_set(self, name: str) -> bool:
-        """Of a setting that is true or false."""
-        said = self.config().get(name, [""])[-1].lower()
-        return said in ("true", "yes", "on") or (said.isdecimal() and int(said) != 0)
+def left_out(path: str) -> bool:
+    """Of a task's change, since kern writes it."""
+    return path in DOCUMENTS or f"{path}/".startswith(".kern/")
 
 
 def open_at(folder: Path, *, reading: bool = False) -> Repo:
     """The repository around `folder`, at its top level. `reading`: see `Repo`."""
     environment.drop(os.environ)
     try:
-        probe = Repo(folder, folder, folder, reading=reading)
+        probe = Repo(folder, folder, folder, reading=True)
         asked = ("--show-toplevel", "--git-dir", "--git-common-dir")
         code, out, err = probe.run("rev-parse", "--path-format=absolute", *asked)
     except FileNotFoundError:

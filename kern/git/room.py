@@ -8,17 +8,19 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from kern.git import index
-from kern.git.faults import GitFailed
-from kern.git.ignore import DOCUMENTS, REMADE, outermost
-from kern.git.repository import SUBMODULE, Repo
+from kern.git.environment import GitFailed
+from kern.git.repository import DOCUMENTS, SUBMODULE, Repo, left_out
 from kern.system import workspace
 
 MOST_MOUNTS = 100  # the outer ones first
 MOST_BYTES = 50 << 20  # of an ignored file that is copied
+# Tools make them anew, and some believe what they find there.
+_REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
+_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+Run = Callable[..., tuple[int, bytes, str]]
 
 
 class Room:
@@ -36,9 +38,8 @@ class Room:
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
         self.absent: tuple[str, ...] = ()  # ignored, and without a place here
         self.ignored = outermost(self.home)
-        self._submodules = submodules(self.home)  # what an agent adds may obey it
+        self._submodules = _submodules(self.home)  # what an agent adds may obey it
         self.differing: list[str] = []  # of them, which the person has otherwise
-        self._held = ""  # the tree that it is known to hold
         self._filled = ""  # the tree of the last filling
         self.pristine = False  # since which no child could write there
 
@@ -67,7 +68,10 @@ class Room:
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
             mounted.sort(key=lambda path: (path.count("/"), path))
             self.absent = tuple(mounted[MOST_MOUNTS:])
-            self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(tree))
+            there = [path for path in self._submodules if self._is_submodule(tree, path)]
+            self.differing = [path for path in there if self._fill_differing(tree, path)]
+            same = (path for path in there if path not in self.differing)
+            self.mounts = (*mounted[:MOST_MOUNTS], *same)
             for name in (".git", *self.mounts):
                 self.make_place(name)
 
@@ -89,56 +93,44 @@ class Room:
         were filled in, and what was ignored is not in it, whatever the rules say by now.
         """
         whole = (path for path in self._submodules if (self.tree / path).exists())
-        apart = (path.rstrip("/") for path in (*self.own, *self.ignored, *whole))
-        given = "\0".join((":/", *(f":(top,exclude,literal){path}" for path in apart)))
-        argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-        code, _, told = self._run(*argv, given=os.fsencode(given))
-        # It has added the rest, and complains of what is excluded and ignored as well.
-        if code and (code != 1 or re.search("(?m)^(error|fatal): ", told)):
-            raise GitFailed(argv, code, told)
-        self._held = self._git("write-tree").decode().strip()
-        return self._held
+        _add(self._run, (*self.own, *self.ignored, *whole))
+        return self._git("write-tree").decode().strip()
 
     def unlisted(self) -> list[str]:
         """What it holds by now that git ignores and did not in the person's tree."""
-        how = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-        found = os.fsdecode(self._git(*how)).split("\0") if self.tree.is_dir() else []
-        return [p for p in found if p and p not in self.ignored and not p.endswith(REMADE)]
+        paths = os.fsdecode(self._git(*_IGNORED)).split("\0") if self.tree.is_dir() else []
+        return [p for p in paths if p and p not in self.ignored and not p.endswith(_REMADE)]
 
     def _read(self, tree: str) -> None:
         if self.pristine and tree == self._filled:
             return
-        if tree != self._held:
-            self._git("read-tree", "--reset", "-u", tree)
-        self._held, self._filled = "", tree
+        self._git("read-tree", "--reset", "-u", tree)
         self._git("clean", "-ffdxq", "--", ":/")
+        self._filled = tree
 
-    def _fill_submodules(self, tree: str) -> list[str]:
-        """One that the person has as it is to be committed lies there as an ignored folder does,
-        with what it ignores: those are returned. Another has the files of its commit, if it has it.
+    def _is_submodule(self, tree: str, path: str) -> bool:
+        entry = self.repo.entry(tree, path)
+        there = (self.home.root / path / ".git").exists()
+        return there and entry is not None and entry.is_submodule
+
+    def _fill_differing(self, tree: str, path: str) -> bool:
+        """Of a submodule that the person has as it is to be committed what lies there is mounted,
+        with all that it ignores; of another there are the files of its commit.
         """
-        same, self.differing = list[str](), []
-        for path in self._submodules:
-            entry = self.repo.entry(tree, path)
-            inner = self.home.root / path / ".git"
-            if not inner.exists() or not entry or entry.mode != SUBMODULE:
-                continue
-            how = ("--quiet", "--ignore-submodules=none", tree, "--", f":(top,literal){path}")
-            if not self.home.run("diff-index", *how)[0]:
-                same.append(path)
-                continue
-            self.differing.append(path)
-            _remove(self.tree / path)
-            (self.tree / path).mkdir(parents=True, exist_ok=True)
-            (self.place / "submodule").unlink(missing_ok=True)
-            places = {"GIT_WORK_TREE": self.tree / path, "GIT_INDEX_FILE": self.place / "submodule"}
-            env = {name: str(place) for name, place in places.items()}
-            argv = ("-C", str(self.home.root / path), "read-tree", "--reset", "-u", entry.blob)
-            self.home.run(*argv, env=env)
-            if inner.is_file():  # of which the words may be true in its place alone
-                inner = inner.parent / inner.read_text().removeprefix("gitdir: ").strip()
-            (self.tree / path / ".git").write_text(f"gitdir: {inner.resolve()}\n")
-        return same
+        how = ("--quiet", "--ignore-submodules=none", tree, "--", f":(top,literal){path}")
+        if not self.home.run("diff-index", *how)[0]:
+            return False
+        place, index = self.tree / path, self.place / "submodule"
+        _remove(place)
+        place.mkdir(parents=True)
+        index.unlink(missing_ok=True)
+        theirs = str(self.home.root / path)
+        inner = self.home.text("-C", theirs, "rev-parse", "--absolute-git-dir")
+        env = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(index), "GIT_DIR": inner}
+        commit = self.home.text("rev-parse", f"{tree}:{path}")
+        self.home.run("read-tree", "--reset", "-u", commit, env=env)
+        (place / ".git").write_text(f"gitdir: {inner}\n")
+        return True
 
     def _run(self, *argv: str, given: bytes = b"") -> tuple[int, bytes, str]:
         places = {"GIT_DIR": self.repo.git_dir, "GIT_WORK_TREE": self.tree}
@@ -146,10 +138,10 @@ class Room:
         env["GIT_INDEX_FILE"] = str(self.index)
         return self.repo.run("-C", str(self.tree), *argv, given=given, env=env)
 
-    def _git(self, *argv: str, given: bytes = b"") -> bytes:
-        code, out, told = self._run(*argv, given=given)
+    def _git(self, *argv: str) -> bytes:
+        code, out, complaint = self._run(*argv)
         if code:
-            raise GitFailed(argv, code, told)
+            raise GitFailed(argv, code, complaint)
         return out
 
     def _date(self) -> None:
@@ -169,9 +161,8 @@ class Room:
         with contextlib.suppress(FileNotFoundError):
             info = os.lstat(source)
             file = stat.S_ISREG(info.st_mode)
-            if stat.S_ISDIR(info.st_mode):
-                return False
-            if file and (info.st_size > MOST_BYTES or not os.access(source, os.R_OK)):
+            large = file and (info.st_size > MOST_BYTES or not os.access(source, os.R_OK))
+            if large or stat.S_ISDIR(info.st_mode):
                 return False
             if file or stat.S_ISLNK(info.st_mode):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -179,36 +170,56 @@ class Room:
         return True
 
 
-def submodules(repo: Repo) -> list[str]:
-    """The paths that .gitmodules, as it is on the disk, has for submodules."""
-    if not (repo.root / ".gitmodules").is_file():
-        return []
-    asked = ("config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
-    rows = os.fsdecode(repo.run(*asked)[1]).split("\0")
-    paths = [os.path.normpath(row.partition("\n")[2]) for row in rows if row]
-    return [path for path in paths if not path.startswith(("/", ".."))]
+# ---------------------------------------------------------------- what git sees, and ignores
+
+
+def outermost(repo: Repo) -> list[str]:
+    """The files and, with a slash at the end, whole folders that git ignores, but for kern's own
+    and what tools make anew.
+    """
+    found: list[str] = []
+    for path in sorted(repo.paths(*_IGNORED)):
+        inside = found and found[-1].endswith("/") and path.startswith(found[-1])
+        if not inside and not left_out(path) and not path.endswith(_REMADE):
+            found.append(path)
+    return found
 
 
 def visible(repo: Repo) -> str:
     """The tree that a person would commit who adds all that git sees."""
-    with index.private(repo, copy=True) as env:
+    with repo.private_index() as env:
         add_visible(repo, env)
         return repo.text("write-tree", env=env)
 
 
 def add_visible(repo: Repo, env: Mapping[str, str]) -> None:
     """All that git sees, but for large files, to the index that the environment names."""
-    repo.git("add", "--update", "--", ":/", env=env)
+
+    def run(*argv: str, given: bytes) -> tuple[int, bytes, str]:
+        return repo.run(*argv, given=given, env=env)
+
     listed = repo.paths("ls-files", "-z", "--others", "--exclude-standard", env=env)
-    small = [path for path in listed if path[-1] != "/" and _is_small(repo.root / path)]
-    given = os.fsencode("\0".join(small))
-    repo.git("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=env)
+    _add(run, [path for path in listed if path[-1] == "/" or _is_large(repo.root / path)])
 
 
-def _is_small(place: Path) -> bool:
+def _is_large(place: Path) -> bool:
     with contextlib.suppress(FileNotFoundError):
-        return os.lstat(place).st_size <= MOST_BYTES
-    return False
+        return os.lstat(place).st_size > MOST_BYTES
+    return True
+
+
+def _add(run: Run, apart: Iterable[str]) -> None:
+    pathspecs = (":/", *(f":(top,exclude,literal){path.rstrip('/')}" for path in apart))
+    argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+    code, _, complaint = run(*argv, given=os.fsencode("\0".join(pathspecs)))
+    # It has added the rest, and complains of what is excluded and ignored as well.
+    if code and (code != 1 or re.search("(?m)^(error|fatal): ", complaint)):
+        raise GitFailed(argv, code, complaint)
+
+
+def _submodules(repo: Repo) -> list[str]:
+    rows = repo.paths("ls-files", "-z", "--stage")
+    return [row.partition("\t")[2] for row in rows if row.startswith(SUBMODULE)]
 
 
 def _remove(folder: Path) -> None:

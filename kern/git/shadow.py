@@ -3,11 +3,14 @@ commit, stash and branch in it, and none of that is ever the person's.
 """
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from kern.git.repository import Head, Repo
+from kern import obeyed as agents
+from kern.git.repository import Entry, Head, Repo
 
 BORROWED = "borrowed"  # in it: the person's objects, read-only
 SHARED = ("hooks", "info", "modules")  # of the person's, read-only
@@ -36,13 +39,13 @@ def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = Non
         for name in (*SHARED, "objects", "lfs"):
             there = repo.common_dir / name
             (folder / name).symlink_to(os.path.relpath(there, folder))  # wherever a view has both
-    theirs = repo.once("refs", head, lambda: _refs(repo))
-    (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + theirs)
+    (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + _refs(repo, head))
     _point(folder, head)
     shutil.copyfile(index, folder / "index")
 
 
-def _refs(repo: Repo) -> bytes:
+@lru_cache(1)
+def _refs(repo: Repo, _: Head) -> bytes:
     """The person's. Those that they make while the branch stands still no child needs."""
     rows = repo.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines(keepends=True)
     return b"".join(row for row in rows if _OWN not in row)
@@ -85,3 +88,42 @@ def read(folder: Path, name: str) -> bytes | None:
     """One of its files; None for a link that a child has put there."""
     place = folder / name
     return place.read_bytes() if place.is_file() and not place.is_symlink() else None
+
+
+# ---------------------------------------------------------------- what is obeyed unasked
+
+
+PROMPTS = ".kern/prompts"  # kern's own: no task can change them
+_HOOK = re.compile(
+    r"(pre-(commit|merge-commit|rebase|push|receive|applypatch|auto-gc)|update|(commit|applypatch"
+    r"|prepare-commit)-msg|post-(commit|checkout|merge|rewrite|receive|update|applypatch"
+    r"|index-change)|proc-receive|reference-transaction|push-to-checkout|sendemail-validate"
+    r"|fsmonitor-watchman)(\.(?!sample$).*)?"
+)
+
+
+def hooks_in_tree(repo: Repo) -> Path | None:
+    """The folder of the tree where git looks for hooks; None where it looks elsewhere, in its own
+    folder as a rule.
+    """
+    folder = Path(os.path.normpath(repo.hooks_folder()))
+    if not folder.is_relative_to(repo.root) or folder.is_relative_to(repo.common_dir):
+        return None
+    return folder
+
+
+def obeyed(repo: Repo, change: Mapping[str, Entry | None]) -> list[str]:
+    """Of a task's change what git or an agent will run by itself: reviewed, one hopes, before."""
+    hooks = hooks_in_tree(repo)
+    folder = os.path.relpath(hooks, repo.root) if hooks else "/"
+    above = {folder, os.path.dirname(folder)} if folder.endswith("/_") else {folder}  # husky's
+    return sorted(
+        path
+        for path, entry in change.items()
+        if entry
+        and (
+            path in (*agents.SETTINGS, agents.HOME)
+            or path.split("/", 1)[0] in agents.FOLDERS
+            or ((os.path.dirname(path) or ".") in above and _HOOK.fullmatch(os.path.basename(path)))
+        )
+    )

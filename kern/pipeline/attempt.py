@@ -11,9 +11,9 @@ from dataclasses import asdict
 
 from kern import plain
 from kern.checks.result import Red
-from kern.git import history, in_place, index, refs
-from kern.git.faults import GitFailed
-from kern.git.ignored import Ignored
+from kern.git import history, in_place, refs
+from kern.git.environment import GitFailed
+from kern.git.in_place import Ignored
 from kern.git.refs import StartRef
 from kern.git.repository import Entry, Head
 from kern.model import LEARNINGS, SPEC, Cause, Key, Stage
@@ -63,7 +63,7 @@ def candidate(site: Site, at: Situation) -> str:
     onto = site.repo.tree(at.head.commit)
     if onto == start:
         return tree
-    merged, conflicts = index.merge(site.repo, start, onto, tree)
+    merged, conflicts = history.merge(site.repo, start, onto, tree)
     if conflicts:
         raise Objection(f"the change overlaps your commit in {some(conflicts)}", Cause.COLLISION)
     return merged
@@ -176,7 +176,8 @@ def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
         start, tip = refs.start(site.repo, head.name), history.commit(site.repo, now.commit)
         key, number = (start.task, start.attempt) if start else (Key("", who, 1), 1)
         ref = site.keep(key, f"{number}-commit", tip.tree, tip.sha)
-        history.move_head(site.repo, head.commit, now.commit, "an agent's commit taken back")
+        why = "kern: an agent's commit taken back"
+        site.repo.git("update-ref", "-m", why, "HEAD", head.commit, now.commit)
         site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
     return told
 

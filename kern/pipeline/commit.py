@@ -7,7 +7,7 @@ is committed: the next look finds that, and the gates decide on top of what is t
 
 from kern import plain
 from kern.errors import KernError
-from kern.git import history, ignore, refs
+from kern.git import history, refs
 from kern.git.landing import advance
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
@@ -167,7 +167,7 @@ def _land(site: Site, at: Situation, sha: str) -> None:
 def learnings(site: Site, said: Taught) -> tuple[str, str, tuple[Vote, ...]]:
     """LEARNINGS.md as the commit is to hold it, the texts that are new in it, and its votes."""
     before = site.papers.read(LEARNINGS) or ""
-    if ignore.ignored(site.repo, LEARNINGS):
+    if site.repo.ignored(LEARNINGS):
         return before, "", ()
     change = changes.succeeded(before, said)
     return change.text, "\n".join(one.text for one in change.new), change.votes

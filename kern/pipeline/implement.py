@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from kern import plain
 from kern.config import LARGE, Gate
 from kern.errors import KernError
-from kern.git import faults, operations, protected_files, refs
-from kern.git.faults import GitFailed
+from kern.git import history, refs, shadow
+from kern.git.environment import GitFailed
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
@@ -55,7 +55,7 @@ def implement(site: Site, at: Situation) -> None:
                 task=key.text,
                 attempt=at.attempt,
                 env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
-                config=operations.refuse_push(site.repo),
+                config=history.refuse_push(site.repo),
                 gates=sends_back,
                 again=again,
                 room=room,
@@ -86,7 +86,7 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
     try:
         tree = work.candidate()
     except GitFailed as exc:
-        if faults.met(exc.stderr) or faults.of_the_disk(exc.stderr):
+        if exc.is_environment:
             raise
         return start.tree, f"git cannot add what it left: {plain.line(exc.stderr, 200)}"
     work.accept(tree)
@@ -96,7 +96,7 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
         return tree, f"it made {some(large)}, which is {limit}"
     if made := [path for path, now in new.items() if now and now.mode == SUBMODULE]:
         return tree, f"it made a repository of its own in {some(made)}: no commit can hold that"
-    if planted := protected_files.obeyed(site.repo, new):
+    if planted := shadow.obeyed(site.repo, new):
         site.warn(
             f"the agent made {some(planted)}, which git or agents would obey unasked: left out; "
             f"to have it: git show {tree[:12]}:PATH"

@@ -10,14 +10,12 @@ from kern import plain
 from kern.checks import result
 from kern.errors import KernError, UsageError
 from kern.events import AttemptNoted, GateEnded
-from kern.git import history, index
+from kern.git import history
 from kern.git import landing as branch
 from kern.git.history import Commit
-from kern.git.ignore import DOCUMENTS, bare
-from kern.git.repository import Entry, Repo
+from kern.git.repository import DOCUMENTS, Entry, Repo
 from kern.journal import store
-from kern.memory import changes
-from kern.model import LEARNINGS, SPEC, Cause, Marker, Stage
+from kern.model import SPEC, Cause, Marker, Stage
 from kern.pipeline import preflight, project
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -86,7 +84,7 @@ def check(site: Site) -> None:
 
 def follow(repo: Repo, papers: Documents) -> None:
     """The person's index and files, where a landing got no further than the branch; twice is
-    once. What they have staged of SPEC.md and LEARNINGS.md stays staged.
+    once.
     """
     if not (old := branch.behind(repo)):
         return
@@ -95,22 +93,10 @@ def follow(repo: Repo, papers: Documents) -> None:
         found[1] for one in made if (found := re.search(rf"(?m)^{_UNDONE} (.*)$", one.message))
     ]
 
-    def replay(name: str, text: str, came: str) -> str:
-        if name == LEARNINGS:
-            return changes.merged(text, "", came)
-        for one in made:
-            named = (task.key for task in parse(text).tasks if task_name(task.key) == one.trailer)
-            for key in named:
-                text = edit.replayed(text, came, key)
-        return opened(text)
-
-    def opened(text: str) -> str:
-        return _opened(text, undone)
-
     # The disk first: once the files have followed, nothing says any more that this is due.
     if undone and papers.read(SPEC) is not None:
-        papers.edit(lambda text, _: opened(text))
-    branch.follow(repo, replay)
+        papers.edit(lambda text, _: _opened(text, undone))
+    branch.follow(repo)
 
 
 # ---------------------------------------------------------------- where the branch has moved
@@ -121,8 +107,8 @@ def _moved(site: Site, made: Sequence[Commit], onto: str) -> str:
     for one in made:
         _, parsed = site.papers.spec()
         task = next((task for task in parsed.tasks if task_name(task.key) == one.trailer), None)
-        sides = (bare(site.repo, commit) for commit in (one.parents[0], onto, one.sha))
-        tree, collisions = index.merge(site.repo, *sides)
+        base, ours, theirs = map(site.repo.bare, (one.parents[0], onto, one.sha))
+        tree, collisions = history.merge(site.repo, base, ours, theirs)
         why = f"the change overlaps your commit in {some(collisions)}" if collisions else ""
         if why := why or _red(site, task, tree, onto):
             _give_back(site, task, one, why)
@@ -139,7 +125,7 @@ def _red(site: Site, task: Task | None, tree: str, onto: str) -> str:
     for gate in wanted.gates:
         ended = project.run_gate(site, gate, tree)
         if ended.red and gate.name:
-            ended = ended.against(project.run_gate(site, gate, bare(site.repo, onto)).red)
+            ended = ended.against(project.run_gate(site, gate, site.repo.bare(onto)).red)
         site.sink(GateEnded(ended))
         if ended.blocks:
             return result.objection(ended)
@@ -184,7 +170,7 @@ def undo(repo: Repo, papers: Documents, wanted: str) -> str:
     name, commit = task_name(parsed.tasks[number].key), _made(repo, parsed, number)
     kept = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
     above = repo.tree_with(repo.tree(commit.parents[0]), kept)
-    tree, conflicts = index.merge(repo, commit.sha, head.commit, above)
+    tree, conflicts = history.merge(repo, commit.sha, head.commit, above)
     if conflicts:
         raise UsageError(
             f"later commits build on {commit.sha[:7]}, in {some(conflicts)}; nothing was changed",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
-from kern.git import ignore, refs
+from kern.git import refs
 from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
@@ -81,7 +81,7 @@ class Loop:
             site.repo.ahead = waiting_refs(site.repo)
 
     def run(self) -> int:
-        if ignore.ignored(self.site.repo, SPEC):
+        if self.site.repo.ignored(SPEC):
             how = "commits leave it out and name the task in a Kern-Task trailer"
             self.sink(Warned(f"git ignores {SPEC}: {how}"))
         error: BaseException | None = None

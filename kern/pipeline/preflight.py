@@ -8,10 +8,9 @@ from pathlib import Path
 from kern import person, plain
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
-from kern.git import environment, history, ignore, operations, refs, repository
-from kern.git.ignore import left_out
-from kern.git.protected_files import PROMPTS
-from kern.git.repository import LINK, Repo
+from kern.git import environment, history, refs, repository
+from kern.git.repository import LINK, Repo, left_out
+from kern.git.shadow import PROMPTS
 from kern.model import LEARNINGS, SPEC
 from kern.person import Person
 from kern.pipeline import place
@@ -39,7 +38,7 @@ def prepare(
 def settings(found: Repo, papers: Documents) -> Settings:
     """kern.toml, sound and seen by git; what it leaves open, or may not say, the person does."""
     read = papers.settings()
-    if (read.gates or read.final or read.probes) and ignore.ignored(found, FILE):
+    if (read.gates or read.final or read.probes) and found.ignored(FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by and told",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
@@ -139,7 +138,7 @@ def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:
     def row(name: str, detail: str, fault: str, hint: str) -> Check:
         return Check(name, fault or detail, UsageError(fault, hint=hint) if fault else None)
 
-    head, busy = found.head(), operations.under_way(found)
+    head, busy = found.head(), history.under_way(found)
     yield row(
         "state",
         "no merge or rebase under way",

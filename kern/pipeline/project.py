@@ -11,7 +11,7 @@ from kern.checks.result import Red
 from kern.config import FILE, Gate, Settings
 from kern.errors import KernError, UsageError
 from kern.events import GateEnded, GateStarted, ProbeStarted
-from kern.git import environment, history, ignore, shadow
+from kern.git import environment, history, shadow
 from kern.git.repository import LINK, Entry
 from kern.model import LEARNINGS, SPEC, Result, Stage
 from kern.pipeline import attempt, preflight
@@ -54,7 +54,7 @@ def checks(site: Site, task: Task) -> Checks:
 
 def subject(site: Site, commit: str) -> str:
     """The tree by which it is known how a gate ended."""
-    return ignore.bare(site.repo, commit)
+    return site.repo.bare(commit)
 
 
 def known(site: Site, gate: Gate, commit: str) -> Result | None:
@@ -277,7 +277,7 @@ def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None
     does not ignore them.
     """
     texts = texts or {name: site.papers.read(name) for name in (SPEC, LEARNINGS)}
-    ignored, new = ignore.ignored(site.repo, *texts), dict[str, Entry | None]()
+    ignored, new = site.repo.ignored(*texts), dict[str, Entry | None]()
     for name, text in texts.items():
         if text and name not in ignored:
             known = site.repo.entry(site.repo.head().commit, name)
@@ -300,7 +300,7 @@ def _run_hook(site: Site, here: Hooked, name: str) -> Result:
         **here.env,
     }
     argv = ["git", "hook", "run", "--ignore-missing", name, *message.get(name, ())]
-    total, grace = site.caller.settings.total(Stage.COMMIT), (process.RESTORE_S, process.GRACE_S[1])
+    total, grace = site.caller.settings.total(Stage.COMMIT), process.PATIENCE_S
     ended = site.gates.execute(
         *(argv, f"gate-{name}", env, {"total": total, "grace": grace}),
         kind=Kind.COMMITTER,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern.config import FILE
-from kern.git import in_place, index, refs, shadow
+from kern.git import in_place, refs, shadow
 from kern.git.in_place import InPlace
 from kern.git.repository import Head, Repo
 from kern.git.room import Room
@@ -82,7 +82,7 @@ class Rooms:
         env["GIT_INDEX_FILE"] = str(folder / "index")
         named_index = {"GIT_INDEX_FILE": env["GIT_INDEX_FILE"]}
         apart = {name: self.repo.entry(tree, name) for name in self.work.own}
-        index.update(self.repo, {name: one for name, one in apart.items() if one}, named_index)
+        self.repo.update_index({name: one for name, one in apart.items() if one}, named_index)
         in_place.stage(self.repo, tree)
         return Hooked(folder, str(folder / "COMMIT_EDITMSG"), env, None)
 

@@ -28,7 +28,7 @@ from kern.sandbox import wall
 from kern.sandbox.confine import Sandbox
 from kern.stages import prompts
 from kern.stages.call import Caller
-from kern.system import awake, control, lock, notify, process, workspace
+from kern.system import control, lock, notify, process, workspace
 from kern.system.control import Steering
 
 AGE_S = 30 * 86400.0
@@ -80,7 +80,7 @@ def begin(
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(found.store),
-        awake.kept(found.root, wanted=lands and own.awake) as keeper,
+        notify.awake(found.root, wanted=lands and own.awake) as keeper,
     ):
         _equip(caller, found, steered, options)
         isolation.apply(held, caller)

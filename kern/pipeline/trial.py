@@ -11,7 +11,6 @@ from kern import plain
 from kern.checks.gates import Gates
 from kern.config import Gate
 from kern.events import GateEnded, GateStarted, Sink, Warned
-from kern.git import index
 from kern.git.repository import Repo
 from kern.git.room import Room, add_visible
 from kern.model import Result
@@ -64,7 +63,7 @@ def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
     what it held.
     """
     head, staged = _head(found), workspace.read(found.git_dir / "index")
-    with index.private(found, copy=True) as env:
+    with found.private_index() as env:
         add_visible(found, env)
         try:
             yield

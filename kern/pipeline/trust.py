@@ -16,9 +16,9 @@ from kern import plain
 from kern.agents.protocol import Agent
 from kern.config import Gate, Settings
 from kern.errors import KernError, UsageError
-from kern.git import protected_files
-from kern.git.protected_files import PROMPTS
+from kern.git import shadow
 from kern.git.repository import Repo
+from kern.git.shadow import PROMPTS
 from kern.obeyed import digest
 from kern.spec import notes
 from kern.spec.parse import Spec
@@ -69,7 +69,7 @@ def _told(what: str, files: Iterable[Path], root: Path) -> Iterator[str]:
 
 def of_hooks(repo: Repo) -> list[str]:
     """Those that the tree itself holds: the clone's own are the person's."""
-    folder = protected_files.hooks_in_tree(repo)
+    folder = shadow.hooks_in_tree(repo)
     there = sorted(folder.iterdir()) if folder and folder.is_dir() else []
     run = (path for path in there if path.is_file() and os.access(path, os.X_OK))
     return [*_told("git hook", run, repo.root)]

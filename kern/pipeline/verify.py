@@ -11,7 +11,7 @@ from kern.checks import result
 from kern.config import FILE, Gate
 from kern.errors import UsageError
 from kern.events import GateEnded, Traced
-from kern.git import history, protected_files
+from kern.git import history, shadow
 from kern.git.repository import LINK, Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
 from kern.pipeline import attempt, project, settle
@@ -153,7 +153,7 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
 
 def _check_files(site: Site, change: Mapping[str, Change]) -> None:
     """What runs unasked is named; a kern.toml that could not be read is refused."""
-    if names := protected_files.obeyed(site.repo, {path: new for path, (_, new) in change.items()}):
+    if names := shadow.obeyed(site.repo, {path: new for path, (_, new) in change.items()}):
         site.warn(f"the task changes {some(names)}: it runs unasked; review it", kept=True)
     new = change.get(FILE, (None, None))[1]
     if new is None:

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from kern.errors import Asked, Interrupted, KernError
@@ -36,30 +37,22 @@ def asked(git_dir: Path, run: str) -> bool:
     return False
 
 
+@dataclass(slots=True)
 class Steering:
     """The run's side: what it was asked, said once, and heeded where nothing is under way."""
 
-    def __init__(
-        self,
-        git_dir: Path,
-        run: str,
-        sink: Sink,
-        sleep: Callable[[float], None] = waits.sleep,
-        clock: Callable[[], float] = time.time,
-        until: float = 0.0,
-    ) -> None:
-        self.git_dir = git_dir
-        self.run = run
-        self.sink = sink
-        self.until = until  # epoch seconds from which nothing is begun; 0: no bound
-        self._sleep = sleep
-        self._clock = clock
-        self._announced = False
+    git_dir: Path
+    run: str
+    sink: Sink
+    pause: Callable[[float], None] = waits.sleep
+    clock: Callable[[], float] = time.time
+    until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
+    announced: bool = False
 
     @property
     def late(self) -> bool:
         """Whether the time of --until has come."""
-        return bool(self.until) and self._clock() >= self.until
+        return bool(self.until) and self.clock() >= self.until
 
     def asked(self) -> bool:
         return self.late or asked(self.git_dir, self.run)
@@ -67,8 +60,8 @@ class Steering:
     def look(self, *, at_once: bool = False) -> bool:
         """While an agent or a gate is at work: a request is announced, and heeded afterwards."""
         stop = self.asked()
-        if stop and not self._announced:
-            self._announced = True
+        if stop and not self.announced:
+            self.announced = True
             self.sink(Steered(at_once, self.late))
         return stop
 
@@ -82,7 +75,7 @@ class Steering:
         self.heed()
         while seconds > 0:
             step = min(seconds, _STEP_S)
-            self._sleep(step)
+            self.pause(step)
             seconds -= step
             self.heed()
 

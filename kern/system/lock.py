@@ -100,10 +100,8 @@ def _busy(git_dir: Path) -> Held:
 
 def _marked(where: Scope) -> Held:
     path = where.lock / "pid"
-    pid, host, *_ = [*(workspace.read(path) or b"").decode("utf-8", "replace").split(), "", ""]
-    known = re.fullmatch(_PID, pid) and host
-    who = f"pid {pid} on {host}" if known else "its mark is empty or damaged"
+    who = " on ".join((workspace.read(path) or b"").decode("utf-8", "replace").split()[:2])
     return Held(
-        f"another kern holds {where.project}, branch {where.branch} ({who})",
+        f"another kern holds {where.project}, branch {where.branch} (pid {who or 'unknown'})",
         hint=f"wait for it; if no kern runs there: rm {path}",
     )

@@ -1,12 +1,18 @@
-"""A sink that notifies a person, by the command that they had named when the run began.
+"""A person is told: by the command that they had named when the run began. And while a run is on
+the machine is kept awake.
 
-Never a reason to end paid work: what goes wrong here is a warning.
+Never a reason to end paid work: what goes wrong here is a warning, or nothing.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import Collection
+import select
+import shutil
+import sys
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 from kern import plain
@@ -16,10 +22,14 @@ from kern.model import Outcome
 from kern.system import process
 from kern.system.workspace import Scope
 
-_TIME_OUT_S = 10
-_PATIENCE_S = (0.5, 0.5)
+_TIME_OUT_S, _PATIENCE_S = 10, (0.5, 0.5)
 _OUTPUT_LIMIT = 1_000_000  # bytes
-_LOG = "notify.log"
+_READY_S = 3.0  # until the system has answered
+_HOLD = ("sh", "-c", "echo; exec cat")  # cat: to the end of its input, which kern holds open
+_BY = {
+    "darwin": ("caffeinate", "-i"),
+    "linux": ("systemd-inhibit", "--what=idle:sleep", "--who=kern", "--why=a run is on"),
+}
 
 
 def of(event: Event) -> dict[str, Any]:
@@ -75,7 +85,7 @@ def beside(
         sink(event)
         notice = of(event)
         if notice and (tried or not isinstance(event, RunStarted)):
-            why = _notify(setting, {**notice, **where}, root, scope.folder / _LOG, keep)
+            why = _notify(setting, {**notice, **where}, root, scope.folder / "notify.log", keep)
             if why and why not in faults:
                 sink(Warned(f"nobody was notified: {why}"))
             faults.add(why)
@@ -94,7 +104,7 @@ def _notify(
             ["sh", "-c", setting],
             cwd=root,
             env=env | process.tree_last(root),
-            stdin=json.dumps(notice, ensure_ascii=True) + "\n",
+            stdin=json.dumps(notice) + "\n",
             stdout=log,
             joined=True,
             mark=("KERN_RUN_ID", notice["run"]),
@@ -107,3 +117,25 @@ def _notify(
     if ran.timed_out or ran.overflow:
         return f"the command was ended: {ran.timed_out or 'it printed too much'}"
     return f"the command failed (exit {ran.code}); all that it printed: {log}" if ran.code else ""
+
+
+@contextlib.contextmanager
+def awake(root: Path, *, wanted: bool) -> Iterator[str]:
+    """By what the machine is kept so, where the system offers it: one child, which ends with kern,
+    however that ends. `root`: its programs come after all others. Of many kerns the one that
+    started them sees to it.
+    """
+    by = _BY.get(sys.platform, ("",))
+    env = {**os.environ, **process.tree_last(root)}
+    there = shutil.which(by[0], path=env["PATH"])
+    if not wanted or not there or os.environ.get(process.FLEET):
+        yield ""
+        return
+    with process.start((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL) as child:
+        assert child.stdin and child.stdout
+        try:
+            ready = select.select([child.stdout], [], [], _READY_S)[0] and child.stdout.read(1)
+            yield by[0] if ready else ""
+        finally:
+            child.stdin.close()
+            process.end(child)

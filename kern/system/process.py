@@ -1,26 +1,24 @@
 """Runs one child to its end and leaves nothing of it behind: a session of its own, output on disk,
-ended politely, then surely. In a sandbox all that it started ends with it; else psutil finds that.
+ended politely, then surely. In a sandbox all that it started ends with it; else what carries its
+mark is ended.
 
 Knows nothing of agents.
 """
 
 import contextlib
-import ctypes
 import functools
 import os
+import secrets
 import signal
-import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 from subprocess import run as attend
 from typing import IO, Any
-from weakref import WeakSet
 
 import psutil
 
@@ -30,16 +28,12 @@ from kern.system import waits, workspace
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
-RESTORE_S = 10.0  # a hook, after SIGINT
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
 _TICK_S = 0.05
 _STDERR_TAIL = 8192  # bytes
 SILENT = "no sign of life"
-RAN: Counter[str] = Counter()  # by this kern: after each of them the world may be another
-OWN: "WeakSet[Popen[bytes]]" = WeakSet()  # what kern started itself, and may be at work still
-# Held while a thread begins a process and enters it there, and while a sweep looks who is left.
-BEGINNING = threading.RLock()
+RAN: list[int] = []  # by this kern: after each of them the world may be another
 Mark = tuple[str, str]  # an environment variable that all descendants inherit
 Tick = Callable[[float, float], None]  # seconds at work, seconds without a sign of life
 
@@ -75,25 +69,18 @@ def run(
     status: int = 0,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
-    has ended, however it did; `mark` tells what that is where the system does not, and after a
-    kill. `total` and `idle` (without output) are time-outs in seconds, 0 for none, and `patience`
-    is what it is given after one, else `grace`. `joined`: complaints stand among output. `status`:
-    where in `argv` a sandbox takes the option to tell that the real command began, else KernError.
+    has ended, however it did; `mark` tells what that is after a kill of kern's. `total` and `idle`
+    (without output) are time-outs in seconds, 0 for none, and `patience` is what it is given after
+    one, else `grace`. `joined`: complaints stand among output. `status`: where in `argv` a sandbox
+    takes the option to tell that the real command began, else KernError.
     """
-    adopt_orphans()
-    RAN[argv[0]] += 1
-    began = time.monotonic()
-    there = {child.pid for child in psutil.Process().children()}
+    began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
     given = stdin.encode("utf-8", "surrogateescape")
-    with (
-        _file(data=given) as data,
-        _file() as complaints,
-        _file() as report,
-        _file(stdout) as spool,
-    ):
-        passed = [report.fileno()] * bool(status)
-        option = ["--json-status-fd", str(report.fileno())] * bool(status)
-        command = (*argv[:status], *option, *argv[status:])
+    files = map(_file, (None, stdout, None, None), (given, b"", b"", b""))
+    with contextlib.ExitStack() as stack:
+        data, spool, complaints, report = map(stack.enter_context, files)
+        fd, passed = report.fileno(), [report.fileno()] * bool(status)
+        command = [*argv[:status], *["--json-status-fd", str(fd)] * bool(status), *argv[status:]]
         streams = data, spool, spool if joined else complaints
 
         def printed() -> int:
@@ -102,28 +89,27 @@ def run(
         child, timed_out = None, ""
         try:  # a signal may come while it is started
             with _startable(argv[0]):
-                child = start(command, cwd, {**env, mark[0]: mark[1]}, *streams, *passed)
+                child = start(command, cwd, {**env, **dict((mark, own))}, *streams, *passed)
             timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
         finally:
             if child:
                 end(child, patience if timed_out else grace)
-            sweep(mark, spare=there)
-            RAN[argv[0]] += 1
+            if not status:  # else all has ended with the sandbox
+                sweep(own)
+            if child:
+                kill_group(child)
         if overflow:
             spool.truncate(min(os.fstat(spool.fileno()).st_size, limit))
         tail = _tail(complaints)
         if status and child.returncode and "child-pid" not in _tail(report):
-            raise _never_began(tail or _tail(spool))
+            complaint = (tail or _tail(spool)).strip().splitlines()[-1:]
+            raise KernError(
+                f"the sandbox could not start a command: {' '.join(complaint)}",
+                hint="kern doctor says what works here; then run kern again: it resumes",
+            )
     return Ran(child.returncode, time.monotonic() - began, tail, overflow, timed_out)
-
-
-def _never_began(complaint: str) -> KernError:
-    return KernError(
-        f"the sandbox could not start a command: {' '.join(complaint.strip().splitlines()[-1:])}",
-        hint="kern doctor says what works here; then run kern again: it resumes",
-    )
 
 
 def _attend(
@@ -136,6 +122,7 @@ def _attend(
 ) -> str:
     """Until the child has ended or must be; what of its time was over, in words."""
     began = last_sign = time.monotonic()
+    RAN.append(child.pid)
     size = 0
     waiting = threading.Thread(target=child.wait, daemon=True)  # tells the end at once
     waiting.start()
@@ -156,11 +143,11 @@ def _attend(
 def _startable(program: str) -> Iterator[None]:
     try:
         yield
+    except PermissionError:
+        raise UsageError(f"{program} is not executable", hint=f"chmod +x {program}") from None
     except OSError as exc:
-        why, hint = f"cannot be started: {exc.strerror}", "kern doctor"
-        if isinstance(exc, PermissionError):
-            why, hint = "is not executable", f"chmod +x {program}"
-        raise UsageError(f"{program} {why}", hint=hint) from None
+        why = f"{program} cannot be started: {exc.strerror}"
+        raise UsageError(why, hint="kern doctor") from None
 
 
 def _file(path: Path | None = None, data: bytes = b"") -> IO[bytes]:
@@ -192,20 +179,9 @@ def start(
     stderr: int | IO[bytes],
     *passed: int,
 ) -> "Popen[bytes]":
-    """A process in a session of its own: no Ctrl-C at the terminal and no sweep ends it."""
-    with BEGINNING:
-        child = Popen(
-            argv,
-            cwd=cwd,
-            env=dict(env),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=passed,
-            start_new_session=True,
-        )
-        OWN.add(child)
-    return child
+    """A process in a session of its own: no Ctrl-C at the terminal ends it."""
+    how: dict[str, Any] = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+    return Popen(argv, cwd=cwd, env=dict(env), pass_fds=passed, start_new_session=True, **how)
 
 
 def end(child: "Popen[bytes]", grace: tuple[float, float] = GRACE_S) -> None:
@@ -232,48 +208,23 @@ def _signal(pid: int, signum: int) -> None:
 
 def kill_group(leader: "Popen[bytes]") -> None:
     """What is left of it, and of the sandbox that it was in."""
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader.pid, signal.SIGKILL)
 
 
-def sweep(mark: Mark, grace: float = _SWEPT_S, spare: Collection[int] | None = None) -> int:
-    """End what children have left running: what carries the mark. With `spare`, which children of
-    kern are none of it, what has no parent but kern. How many were ended.
-    """
+def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
+    """End what carries the mark. How many were ended."""
     ended: set[int] = set()
-    for _ in range(20):  # a watchdog may start its worker again; what loses its parent is kern's
-        left = _left(mark, spare)
-        if not left:
+    for _ in range(20):  # a watchdog may start its worker again
+        if not (left := marked(mark)):
             break
         ended |= {process.pid for process in left}
-        _let_restore(left)
         for name in ("terminate", "kill"):
             for process in left:
                 with contextlib.suppress(psutil.Error):
                     getattr(process, name)()
             left = psutil.wait_procs(left, waits.scaled(grace))[1]
     return len(ended)
-
-
-def _let_restore(left: Sequence[psutil.Process]) -> None:
-    """Hooks have what a person has not staged out of the tree, and restore it on SIGINT alone. git
-    names both to them.
-    """
-    hooks = list[psutil.Process]()
-    for process in left:
-        with contextlib.suppress(psutil.Error, OSError):
-            if {"GIT_PREFIX", "GIT_INDEX_FILE"} <= {*process.environ()}:
-                hooks.append(process)
-                process.send_signal(signal.SIGINT)
-    psutil.wait_procs(hooks, waits.scaled(RESTORE_S))
-
-
-def _left(mark: Mark, spare: Collection[int] | None) -> list[psutil.Process]:
-    if spare is None or sys.platform != "linux":
-        return marked(mark)
-    with BEGINNING:
-        own = {child.pid for child in OWN if child.returncode is None}
-        return [one for one in psutil.Process().children() if one.pid not in own | {*spare}]
 
 
 def marked(mark: Mark) -> list[psutil.Process]:
@@ -288,12 +239,6 @@ def marked(mark: Mark) -> list[psutil.Process]:
                 carriers.append(process)
     spared = (os.getpid(), *(one.pid for one in psutil.Process().parents())) if carriers else ()
     return [process for process in carriers if process.pid not in spared]
-
-
-def adopt_orphans() -> None:
-    """On Linux, what a child leaves behind becomes a child of kern instead of init's."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 # ---------------------------------------------------------------- children that last

@@ -14,16 +14,10 @@ from kern.system import workspace
 _PREFIX = "kern-run-"
 
 
-def variables(folder: Path) -> dict[str, str]:
-    """What tells a child where its temporary files go. An agent waits for ever for a folder that is
-    not there, or that it may not write.
-    """
-    return dict.fromkeys(TEMPORARY, str(folder))
-
-
 @contextlib.contextmanager
 def folder(*outside_of: Path) -> Iterator[Path]:
-    """A folder of this process's, which its environment names, and so that of every child. It lies
+    """A folder of this process's, which its environment names, and so that of every child: an agent
+    waits for ever for one that is not there, or that it may not write. It lies
     where the person wants temporary files, if they can lie there and that is no place to which an
     agent can write; and goes at the end. Those that killed processes left go at the beginning. One
     within another is the same. Raises KernError.
@@ -42,7 +36,7 @@ def folder(*outside_of: Path) -> Iterator[Path]:
         lock = os.open(made, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)  # for as long as this process lives: see `_remove`
         made = made.rename(parent / made.name.removeprefix("."))
-    os.environ.update(variables(made))
+    os.environ.update(dict.fromkeys(TEMPORARY, str(made)))
     tempfile.tempdir = str(made)
     try:
         yield made

@@ -20,6 +20,7 @@ from kern.errors import KernError, UsageError
 from kern.model import Role, Stage
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_UNSAFE = "is no folder of yours alone, or others can write there"
 _LONGEST_NAME = 240  # bytes; a file name holds 255
 KEPT = 50  # finished walks in history/
 
@@ -62,72 +63,63 @@ def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Pat
     """The scope of a working tree and branch. With `create` its folders exist and are safe
     afterwards; without, not one byte is written.
     """
-    base, notice = _base(root, temporary.resolve(), create=create)  # behind a link on macOS
+    base, notice = _base(root, temporary.resolve())  # behind a link on macOS
+    if create:
+        if not os.environ.get("KERN_DIR"):
+            own_folder(base.parent, loose=base.parent.name == "claude")
+        own_folder(base, parents=True)
+    else:
+        _require_safe(base)
     project = _project(base, root, create=create)
-    found = Scope(base, project, branch, notice)
     if create:
         folder = base
         for part in (project, *branch.split("/")):
             folder /= part
             own_folder(folder)
-    return found
+    return Scope(base, project, branch, notice)
 
 
-def _base(root: Path, temporary: Path, *, create: bool) -> tuple[Path, str]:
-    moved, notice = os.environ.get("KERN_DIR"), ""
-    base = Path(moved).expanduser().absolute() if moved else temporary / "claude" / "kern"
+def _base(root: Path, temporary: Path) -> tuple[Path, str]:
+    if not (moved := os.environ.get("KERN_DIR")):
+        base = temporary / "claude" / "kern"
+        if _is_safe(base.parent, loose=True) and _is_safe(base):
+            return base, ""
+        own = temporary / f"claude-{os.getuid()}" / "kern"
+        return own, f"{base.parent} {_UNSAFE}: using {own} instead"
+    base = Path(moved).expanduser().absolute()
     real = Path(os.path.realpath(base))
     if real.is_relative_to(root) and not real.is_relative_to(root / ".kern"):
         raise UsageError(
             f"KERN_DIR={base} lies in the working tree, where run files would look like work",
             hint=f"set it to a folder outside {root}, or below {root / '.kern'}",
         )
-    if not moved and (why := _unsafe(base.parent, loose=True) or _unsafe(base)):
-        own = temporary / f"claude-{os.getuid()}" / "kern"
-        base, notice = own, f"{base.parent} {why}: using {own} instead"
-    if create and not moved:
-        own_folder(base.parent, loose=base.parent.name == "claude")
-    if create:
-        own_folder(base, parents=True)
-    elif why := _unsafe(base):
-        raise _refused(base, why)
-    return base, notice
+    return base, ""
 
 
-def _unsafe(folder: Path, *, loose: bool = False) -> str:
-    """Why files of ours may not go there; empty when they may or when it does not exist."""
+def _is_safe(folder: Path, *, loose: bool = False) -> bool:
+    """Whether files of ours may go there, or it does not exist yet."""
     try:
         found = folder.lstat()
     except FileNotFoundError:
-        return ""
-    except OSError as exc:
-        return f"cannot be used ({exc.strerror})"
-    if stat.S_ISLNK(found.st_mode):
-        return "is a symbolic link"
-    if not stat.S_ISDIR(found.st_mode):
-        return "is not a folder"
-    if found.st_uid != os.getuid():
-        return "belongs to another user"
-    if found.st_mode & 0o022 and not (loose and found.st_mode & stat.S_ISVTX):
-        return "can be written by others" + (", who could move what is in it" if loose else "")
-    return ""
+        return True
+    except OSError:
+        return False
+    others = found.st_mode & 0o022 and not (loose and found.st_mode & stat.S_ISVTX)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not others
 
 
 def own_folder(folder: Path, *, loose: bool = False, parents: bool = False) -> None:
-    why = ""
-    try:
+    with reported(folder), contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
-    except OSError as exc:
-        if exc.errno in _FULL:  # nobody's setting
-            raise _failure(folder, exc) from exc
-        why = f"cannot be made: {exc.strerror}"
-    if why := _unsafe(folder, loose=loose) or why:
-        raise _refused(folder, why)
+    _require_safe(folder, loose=loose)
 
 
-def _refused(folder: Path, why: str) -> UsageError:
-    hint = "remove it, or set KERN_DIR to a folder of your own"
-    return UsageError(f"the output folder {folder} {why}", hint=hint)
+def _require_safe(folder: Path, *, loose: bool = False) -> None:
+    if not _is_safe(folder, loose=loose):
+        raise UsageError(
+            f"the output folder {folder} {_UNSAFE}",
+            hint="remove it, or set KERN_DIR to a folder of your own",
+        )
 
 
 def _project(base: Path, root: Path, *, create: bool) -> str:
@@ -237,13 +229,11 @@ def _copy(where: Scope) -> None:
     if where.copies is None:
         return
     ours, there = _needed(where.folder), _needed(where.copies)
-    with reported(where.copies):
-        for name in sorted(there.keys() - ours.keys()):
-            (where.copies / name).unlink(missing_ok=True)
-        if ours:
-            where.copies.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in sorted(there.keys() - ours.keys()):
+        (where.copies / name).unlink(missing_ok=True)
     for name, data in ours.items():
         if there.get(name) != data:
+            where.copies.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace(where.copies / name, data)
 
 
@@ -256,11 +246,8 @@ def restore(where: Scope) -> None:
 
 def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
     """The stage file if it is there and whole; a torn or foreign one does not count."""
-    raw = read(where.stage_file(stage, attempt))
-    if raw is None:
-        return None
     try:
-        value = json.loads(raw)
+        value = json.loads(read(where.stage_file(stage, attempt)) or b"")
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("kern"), dict) else None
@@ -270,7 +257,7 @@ def forget(where: Scope, stage: Stage) -> None:
     """The stage is done anew; its transcript stays until then."""
     with reported(where.folder):
         where.stage_file(stage).unlink(missing_ok=True)
-    _copy(where)
+        _copy(where)
 
 
 def retire(where: Scope, attempt: str) -> None:
@@ -285,16 +272,15 @@ def retire(where: Scope, attempt: str) -> None:
                 os.replace(old, where.folder / new)
         for left in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
             left.unlink(missing_ok=True)
-    _copy(where)
+        _copy(where)
 
 
 def sweep(where: Scope, name: str) -> Path | None:
     """Move what a finished walk left into `history/<name>/`; `last` points there. Repeatable."""
     with reported(where.folder):
+        for rest in where.folder.glob(".*.*"):  # half-written, of a killed kern
+            rest.unlink()
         files = [one for one in where.folder.glob("*") if one.is_file() and not one.is_symlink()]
-        for file in files:
-            if file.name.startswith("."):
-                file.unlink()  # half-written, of a killed kern
         left = [one for one in files if re.match("(stage|transcript|attempt|gate)", one.name)]
         if not left:
             return None

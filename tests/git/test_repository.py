@@ -1,7 +1,5 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
-import os
-import re
 import subprocess
 import threading
 import time
@@ -10,17 +8,8 @@ from pathlib import Path
 import pytest
 
 from kern.errors import Exit, UsageError
-from kern.git import (
-    environment,
-    history,
-    index,
-    landing,
-    operations,
-    refs,
-    repository,
-    store,
-)
-from kern.git.faults import GitFailed
+from kern.git import environment, history, landing, refs, repository
+from kern.git.environment import GitFailed
 from kern.git.repository import Entry, Head, Repo
 from kern.model import Key
 from tests.conftest import BUSY, Fake, Git, Inline, Kern
@@ -39,17 +28,6 @@ def commit(git: Git, root: Path, message: str = "more", **files: str) -> str:
 # ---------------------------------------------------------------- opening
 
 
-def test_it_opens_at_the_top_level_from_any_sub_folder(repo: Path) -> None:
-    (repo / "deep" / "er").mkdir(parents=True)
-    found = repository.open_at(repo / "deep" / "er")
-    assert (found.root, found.git_dir, found.common_dir) == (repo, repo / ".git", repo / ".git")
-
-
-def test_a_link_to_the_repository_leads_to_its_real_place(repo: Path, tmp_path: Path) -> None:
-    (tmp_path / "alias").symlink_to(repo)
-    assert repository.open_at(tmp_path / "alias").root == repo
-
-
 def test_what_is_no_working_tree_is_refused_with_the_reason(
     repo: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,18 +44,6 @@ def test_what_is_no_working_tree_is_refused_with_the_reason(
     with pytest.raises(UsageError, match="dubious ownership") as raised:
         repository.open_at(repo)
     assert "safe.directory" in raised.value.hint
-
-
-def test_a_hook_s_variables_do_not_lead_elsewhere(
-    repo: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    git("init", "--quiet", str(tmp_path / "other"))
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other" / "index"))
-    found = repository.open_at(repo)
-    assert found.root == repo
-    assert found.head().branch == "main"
 
 
 @pytest.mark.parametrize(
@@ -126,24 +92,6 @@ def test_what_is_a_person_s_own_stays_in_the_environment() -> None:
     assert environ.keys() == theirs | {"GIT_TRACE2_EVENT"}
 
 
-def test_what_kern_keeps_is_a_commit_as_git_makes_it(
-    repo: Path, git: Git, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = repository.open_at(repo).commit_object("HEAD", ("HEAD",), "kept, für dich\n")
-    [date, _] = re.findall(r"(?m)^\w+ kern <kern@localhost> (.*)$", git("cat-file", "commit", made))
-    assert abs(time.time() - int(date.split()[0])) < 60
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "kern")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "kern@localhost")
-        monkeypatch.setenv(f"GIT_{role}_DATE", date)
-    assert made == git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "kept, für dich")
-
-
-def test_nothing_is_kept_on_top_of_what_git_lacks(repo: Path) -> None:
-    with pytest.raises(GitFailed):
-        repository.open_at(repo).commit_object("HEAD", ("f" * 40,), "kept\n")
-
-
 def test_objects_are_read_as_they_are_whatever_replaces_them(repo: Path, git: Git) -> None:
     base = git("rev-parse", "HEAD")
     (repo / "b.txt").write_text("evil\n")
@@ -183,7 +131,7 @@ def test_what_kern_may_not_work_in_the_middle_of_is_named(repo: Path, git: Git) 
     git("switch", "--quiet", "main")
     commit(git, repo, "ours", a_txt="ours\n")
     found = repository.open_at(repo)
-    assert operations.under_way(found) == ""
+    assert history.under_way(found) == ""
     for argv, said in (
         (("merge", "side"), "a merge"),
         (("cherry-pick", "side"), "a cherry-pick"),
@@ -192,15 +140,15 @@ def test_what_kern_may_not_work_in_the_middle_of_is_named(repo: Path, git: Git) 
     ):
         with pytest.raises(subprocess.CalledProcessError):
             git(*argv)
-        assert operations.under_way(found) == f"{said} is under way"
+        assert history.under_way(found) == f"{said} is under way"
         git(argv[0], "--abort")
-        assert operations.under_way(found) == ""
+        assert history.under_way(found) == ""
     (repo / "own.txt").write_text("stashed\n")
     git("stash")
     commit(git, repo, "on top", own_txt="other\n")
     with pytest.raises(subprocess.CalledProcessError):
         git("stash", "pop")
-    assert operations.under_way(found) == "the index holds unmerged paths"
+    assert history.under_way(found) == "the index holds unmerged paths"
 
 
 # ---------------------------------------------------------------- trees
@@ -275,14 +223,14 @@ def test_two_hunks_of_one_file_merge_and_overlapping_ones_name_the_file(repo: Pa
     base = edited(found)
     ours = edited(found, a_txt=lines(_1="ours"), own_txt=None)
     theirs = edited(found, a_txt=lines(_7="theirs"), new_txt="new\n")
-    merged, conflicts = index.merge(found, base, ours, theirs)
+    merged, conflicts = history.merge(found, base, ours, theirs)
     assert conflicts == []
     assert found.content(merged, "a.txt") == lines(_1="ours", _7="theirs").encode()
     assert found.content(merged, "own.txt") is None
     assert found.content(merged, "new.txt") == b"new\n"
     for clash in ({"a_txt": lines(_1="theirs")}, {"own_txt": "changed\n"}):
         expected = [next(iter(clash)).replace("_txt", ".txt")]
-        assert index.merge(found, base, ours, edited(found, **clash)) == ("", expected)
+        assert history.merge(found, base, ours, edited(found, **clash))[1] == expected
 
 
 def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: Git) -> None:
@@ -304,7 +252,7 @@ def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: 
     base = edited(found)
     moved = edited(found, a_txt=None, b_txt=lines(_7="theirs"))
     clash = edited(found, a_txt=lines(_1="ours")), edited(found, a_txt=lines(_1="theirs"))
-    assert index.merge(found, base, *clash) == ("", ["a.txt"])
+    assert history.merge(found, base, *clash)[1] == ["a.txt"]
     assert found.changed(base, moved).keys() == {"a.txt", "b.txt"}
     sha = found.commit_object(base, (git("rev-parse", "HEAD"),), "\u00fcber\n\nKern-Task: \u4e2d\n")
     assert history.commit(found, sha).subject == "\u00fcber"
@@ -314,22 +262,9 @@ def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: 
 def test_a_private_index_leaves_no_shared_part_of_a_split_one(repo: Path, git: Git) -> None:
     git("config", "core.splitIndex", "true")
     here = repository.open_at(repo)
-    with index.private(here, copy=True) as env:
+    with here.private_index() as env:
         here.git("update-index", "--force-remove", "a.txt", env=env)
     assert not [*(repo / ".git").glob("sharedindex.*")]
-
-
-def test_a_merge_works_where_names_are_sha256(tmp_path: Path, git: Git) -> None:
-    root = tmp_path / "sha256"
-    git("init", "--quiet", "--object-format=sha256", str(root), cwd=tmp_path)
-    (root / "a.txt").write_text(lines())
-    (root / "own.txt").write_text("mine\n")
-    commit(git, root, "start")
-    found = repository.open_at(root)
-    sides = edited(found, a_txt=lines(_1="ours")), edited(found, a_txt=lines(_7="theirs"))
-    merged, conflicts = index.merge(found, edited(found), *sides)
-    assert conflicts == []
-    assert found.content(merged, "a.txt") == lines(_1="ours", _7="theirs").encode()
 
 
 # ---------------------------------------------------------------- history
@@ -351,20 +286,6 @@ def test_since_tells_commits_on_top_from_rewritten_history(repo: Path, git: Git)
     other = commit(git, repo, "other", a_txt="3\n")
     assert history.since(found, second, other) is None
     assert history.since(found, "0" * 40, other) is None
-
-
-def test_head_moves_only_from_where_it_was_expected(repo: Path, git: Git) -> None:
-    base = git("rev-parse", "HEAD")
-    first = commit(git, repo, a_txt="1\n")
-    second = commit(git, repo, a_txt="2\n")
-    found = repository.open_at(repo)
-    with pytest.raises(GitFailed):
-        history.move_head(found, base, first, "no")
-    assert git("rev-parse", "HEAD") == second
-    history.move_head(found, base, second, "yes")
-    assert git("rev-parse", "HEAD", "main") == f"{base}\n{base}"
-    assert (repo / "a.txt").read_text() == "2\n"
-    assert git("reflog", "-1", "--format=%gs") == "kern: yes"
 
 
 # ---------------------------------------------------------------- the branch
@@ -407,24 +328,6 @@ def test_slugs_are_ref_names_and_tell_equal_texts_apart(repo: Path, git: Git) ->
     assert len(set(slugs)) == len(slugs)
     for slug in slugs:
         git("check-ref-format", f"refs/kern/attempts/{slug}/1")
-
-
-def test_no_link_that_a_hook_left_among_kerns_own_files_is_written_through(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
-) -> None:
-    found = repository.open_at(repo)
-    theirs = tmp_path / "theirs"
-    theirs.write_text("mine\n")
-    hook = repo / ".git/hooks/commit-msg"
-    hook.write_text(f"#!/bin/sh\nln -sf '{theirs}' \"$1\"\n")
-    hook.chmod(0o755)
-    fake.script(implement=[{"run": ["echo 1 > n"], "result": "SUCCESS"}])
-    assert inline().code == 0
-    assert git("log", "-1", "--format=%s") == "do the task"
-    following = next(store._numbers) + 1
-    (found.scratch / f"object-{os.getpid()}-{following}").symlink_to(theirs)
-    found.store.write("blob", b"evil\n")
-    assert theirs.read_text() == "mine\n"
 
 
 # ---------------------------------------------------------------- odd repositories
@@ -471,7 +374,7 @@ def test_a_lock_left_in_the_git_directory_is_named_and_left_alone(repo: Path) ->
     found.patience = 0.3
     before = time.monotonic()
     with pytest.raises(GitFailed, match=r"another git holds index\.lock") as raised:
-        index.update(found, {"a.txt": None})
+        found.update_index({"a.txt": None})
     assert 0.3 < time.monotonic() - before < 5 * BUSY
     assert f"rm '{lock}'" in raised.value.hint
     assert lock.exists()
@@ -493,35 +396,13 @@ def test_a_lock_that_another_git_holds_for_a_moment_is_waited_for(
     lock.touch()
     freed = threading.Timer(0.5, lock.unlink)
     freed.start()
-    index.update(found, {"own.txt": None})
+    found.update_index({"own.txt": None})
     refs.delete(found, "refs/kern/old", head.commit)
-    history.move_head(found, sha, head.commit, "on")
-    history.switch_back(found, head)
+    found.git("update-ref", "HEAD", sha, head.commit)
     freed.join()
     assert not lock.exists()
     assert git("ls-files", "own.txt") == git("for-each-ref", "refs/kern") == ""
     assert git("rev-parse", "main") == sha
-
-
-def test_a_commit_waits_for_a_lock(repo: Path, git: Git) -> None:
-    found = repository.open_at(repo)
-    lock = repo / ".git" / "refs" / "heads" / "main.lock"
-    lock.touch()
-    freed = threading.Timer(0.7, lock.unlink)
-    freed.start()
-    tree = edited(found, a_txt="task\n")
-    made = history.create(found, tree, found.head().commit, "subject\n", 60)
-    assert landing.advance(found, found.head(), made, "subject")
-    assert git("rev-parse", "HEAD^{tree}") == tree
-    freed.join()
-
-
-def test_a_ref_that_moved_is_no_lock(repo: Path, git: Git) -> None:
-    found = repository.open_at(repo)
-    before = time.monotonic()
-    with pytest.raises(GitFailed):
-        history.move_head(found, found.head().commit, "1" * 40, "no")
-    assert time.monotonic() - before < 5 * BUSY
 
 
 def test_git_that_cannot_be_found_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
-"""The processes that read and write git's objects as long as kern lives."""
+"""The process that reads git's objects as long as kern lives."""
 
 import gc
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import psutil
 import pytest
 
 from kern.git import repository
-from kern.system import process
 from tests.conftest import Git
 
 
@@ -53,35 +51,11 @@ def test_one_that_was_killed_or_stands_still_is_replaced(opened: repository.Repo
     assert time.monotonic() - began < 5
 
 
-def test_what_is_left_of_an_agent_is_ended_without_them(
-    opened: repository.Repo, tmp_path: Path
-) -> None:
-    def tick(_: float, __: float) -> None:
-        assert opened.content("HEAD", "README.md") == b"hello\n"  # started while it works
-
-    ran = process.run(
-        ["sh", "-c", "sleep 100 & sleep 0.3"],
-        cwd=tmp_path,
-        env=os.environ,
-        stdin="",
-        stdout=tmp_path / "out",
-        mark=("KERN_TEST_MARK", "one"),
-        tick=tick,
-    )
-    assert ran.code == 0
-    below = psutil.Process().children(recursive=True)
-    assert not [one for one in below if one.name() == "sleep" and at_work(one.pid)]
-    (helper,) = helpers()
-    others = {one.pid for one in psutil.Process().children()} - {helper.pid}
-    process.sweep(("KERN_TEST_MARK", "one"), spare=others)
-    assert helpers() == [helper]
-
-
 def test_they_end_with_kern_however_it_does(opened: repository.Repo) -> None:
     code = (
         "import sys, time; from pathlib import Path; from kern.git import repository\n"
         "repo = repository.open_at(Path.cwd())\n"
-        "repo.blob(b'data'); repo.content('HEAD', 'README.md')\n"
+        "repo.content('HEAD', 'README.md')\n"
         "import psutil; print(*[c.pid for c in psutil.Process().children()], flush=True)\n"
         "time.sleep(60)"
     )
@@ -90,15 +64,11 @@ def test_they_end_with_kern_however_it_does(opened: repository.Repo) -> None:
         assert kern.stdout is not None
         pids = [int(word) for word in kern.stdout.readline().split()]
         kern.kill()
-    assert len(pids) == 2
+    assert len(pids) == 1
     deadline = time.monotonic() + 10
     while any(map(at_work, pids)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def loose(repo: Path, name: str) -> Path:
-    return repo / ".git" / "objects" / name[:2] / name[2:]
 
 
 def at_work(pid: int) -> bool:

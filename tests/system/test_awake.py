@@ -88,20 +88,3 @@ def test_a_person_can_turn_it_off(
     assert "awake:" not in ran.said and not noted.exists()
     own.write_text(f"awake = 1\n{before}")
     assert "awake must be true or false" in kern("1", "0").said
-
-
-def test_a_system_that_does_not_offer_it_is_no_fault(
-    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
-) -> None:
-    inhibits("#!/bin/sh\necho 'Failed to connect to bus' >&2; exit 1\n")
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert "awake" not in ran.said
-
-
-def test_of_many_kerns_one_sees_to_it(
-    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
-) -> None:
-    noted = inhibits()
-    assert kern("-j", "2", "1").code == 0
-    assert len(noted.read_text().split()) == 1

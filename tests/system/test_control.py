@@ -10,7 +10,7 @@ import pytest
 
 from kern.errors import Exit
 from kern.system import control
-from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Inline, Kern, wait_for
+from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Kern, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
 
@@ -83,28 +83,6 @@ def test_a_stop_ends_the_run_after_its_stage_and_the_next_goes_on_there(
     assert git("status", "--porcelain") == ""
 
 
-def test_a_stop_is_heeded_before_the_next_gate(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
-) -> None:
-    go, log = fake.folder / "go", fake.folder / "gates"
-    one = f"echo one >> {log}; test ! -e work.txt || while [ ! -e {go} ]; do sleep 0.05; done"
-    (repo / "kern.toml").write_text(f"[gates]\none = '{one}'\ntwo = 'echo two >> {log}'\n")
-    git("add", "kern.toml")
-    git("commit", "--quiet", "--message=gates")
-    fake.script(implement=[GOOD])
-    first = background("1", "0")
-    wait_for(lambda: (repo / "work.txt").exists() and log.read_text().count("one") == 2)
-    assert kern("stop").code == Exit.OK
-    go.touch()
-    said = "".join(first.communicate(timeout=PATIENCE_S))
-    assert first.returncode == Exit.OK, said
-    assert log.read_text().split() == ["one", "two", "one"]
-    assert "ends after gate one" in said
-    assert kern("1", "0").code == Exit.OK
-    assert fake.stages == ["research", "implement", "commit"]
-    assert log.read_text().split() == ["one", "two", "one", "one", "two"]
-
-
 @pytest.mark.parametrize("wait", ["delay", "limit", "retry"])
 def test_a_stop_during_a_wait_ends_the_run_within_a_second(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, wait: str
@@ -143,31 +121,6 @@ def test_a_stop_during_a_wait_ends_the_run_within_a_second(
 # ---------------------------------------------------------------- whom it reaches
 
 
-@pytest.mark.slow
-def test_where_no_run_is_on_it_says_so(repo: Path, kern: Kern) -> None:
-    for argv in (["stop"], ["stop", "--now"]):
-        ran = kern(*argv)
-        assert ran.code == Exit.HELP_NEEDED
-        assert ran.err == f"kern: no run in progress in {repo}\n  hint: kern status\n"
-        assert not place(repo).exists()
-
-
-def test_a_run_of_another_working_tree_is_named_and_left_alone(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, tmp_path: Path
-) -> None:
-    git("worktree", "add", "--quiet", "-b", "side", str(tmp_path / "linked"))
-    go = gate(fake, "implement", GOOD)
-    other = background("1", "0", cwd=tmp_path / "linked")
-    wait_for(lambda: "implement" in fake.stages)
-    for argv in (["stop"], ["stop", "--now"]):
-        ran = kern(*argv)
-        assert ran.code == Exit.HELP_NEEDED
-        assert "no run in progress" in ran.err
-    go()
-    assert other.wait(PATIENCE_S) == Exit.OK
-    assert fake.stages == ["research", "implement", "commit"]
-
-
 def killed(repo: Path, fake: Fake, kern: Kern, background: Background) -> "subprocess.Popen[str]":
     """A run that was asked to stop, and killed before it could."""
     fake.script(implement=[{"sleep": 60, "result": "never"}, GOOD])
@@ -178,20 +131,6 @@ def killed(repo: Path, fake: Fake, kern: Kern, background: Background) -> "subpr
     first.wait()
     assert place(repo).exists()
     return first
-
-
-def test_what_a_killed_run_was_asked_is_void_for_the_next(
-    repo: Path, fake: Fake, kern: Kern, background: Background
-) -> None:
-    first = killed(repo, fake, kern, background)
-    ran = kern("stop")
-    assert ran.code == Exit.HELP_NEEDED
-    assert f"a killed one (pid {first.pid}) left its lock" in ran.err
-    again = kern("1", "0")
-    assert again.code == Exit.OK
-    assert "asked to stop" not in again.said
-    assert fake.stages == ["research", "implement", "implement", "commit"]
-    assert not place(repo).exists()
 
 
 def test_a_pid_that_another_process_has_by_now_is_never_signalled(
@@ -214,14 +153,6 @@ def test_a_pid_that_another_process_has_by_now_is_never_signalled(
     assert kern("1", "0").code == Exit.OK  # and ends the agent that the killed one left
 
 
-def test_a_run_on_another_host_is_named(repo: Path, kern: Kern) -> None:
-    (repo / ".git" / "kern.holder").write_text("4711\nelsewhere.example\nabc\nmain\n")
-    ran = kern("stop")
-    assert ran.code == Exit.HELP_NEEDED
-    assert "the lock here belongs to pid 4711 on host elsewhere.example" in ran.err
-    assert not place(repo).exists()
-
-
 @pytest.mark.parametrize(
     "junk", [b"", b"stop", b"stop other\n", b"\xff\xfe", b"resume abc", b"halt abc", b"stop abc x"]
 )
@@ -231,12 +162,3 @@ def test_only_a_whole_request_of_this_run_counts(tmp_path: Path, junk: bytes) ->
     control.ask(tmp_path, "abc")
     assert control.asked(tmp_path, "abc")
     assert not control.asked(tmp_path, "abd")
-
-
-def test_what_stands_in_the_place_of_a_request_ends_no_run(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    place(repo).mkdir()
-    ran = inline(1)
-    assert fake.stages == ["research", "implement", "commit"], ran.err
-    assert ran.code == Exit.OK, ran.err

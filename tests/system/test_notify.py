@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from kern import person
-from kern.errors import Exit, UsageError
-from tests.conftest import BUSY, Fake, Git, Inline, Kern, survivors
+from kern.errors import Exit
+from tests.conftest import BUSY, Fake, Git, Kern, survivors
 
 NO_TASK = {"result": "NO_TASK: there is nothing to do"}
 KEEP = 'cat >> "$FAKE_CLAUDE/told"; env > "$FAKE_CLAUDE/env"; pwd > "$FAKE_CLAUDE/cwd"'
@@ -28,15 +27,6 @@ def setting(command: str, rest: str = "") -> None:
 def told(fake: Fake) -> list[dict[str, Any]]:
     place = fake.folder / "told"
     return [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else []
-
-
-def tool(fake: Fake, name: str) -> None:
-    """A command of the desktop that writes down its arguments."""
-    program = fake.folder / "bin" / name
-    program.write_text(
-        '#!/bin/sh\nfor one; do printf "%s\\0" "$one"; done >> "$FAKE_CLAUDE/seen"\n'
-    )
-    program.chmod(0o755)
 
 
 # ---------------------------------------------------------------- what is told
@@ -86,24 +76,9 @@ def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
     }
     assert (fake.folder / "cwd").read_text().strip() == str(repo)
     names = [line.partition("=")[0] for line in (fake.folder / "env").read_text().splitlines()]
-    # The one variable by which what the command leaves behind is found.
-    assert [name for name in names if name.startswith("KERN_")] == ["KERN_RUN_ID"]
+    # The variables by which what the command leaves behind is found.
+    assert {n for n in names if n.startswith("KERN_")} == {"KERN_RUN_ID", "KERN_CHILD"}
     assert git("status", "--porcelain") == " M SPEC.md"
-
-
-def test_what_ended_a_run_early_is_told(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    setting(KEEP)
-    info = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": time.time() + 3600}
-    limit = {
-        "events": [{"type": "rate_limit_event", "rate_limit_info": info}],
-        "result": "You've hit your session limit",
-        "fields": {"is_error": True, "api_error_status": 429, "num_turns": 1},
-        "exit": 1,
-    }
-    fake.script(research=[limit])
-    assert inline(1, wait=False).code == Exit.LIMIT
-    assert told(fake)[-1]["exit"] == 3
-    assert "usage limit" in told(fake)[-1]["interrupted"]
 
 
 # ---------------------------------------------------------------- what cannot harm
@@ -140,26 +115,4 @@ def test_whatever_the_command_does_the_run_goes_on(
     assert git("log", "--format=%s", "-1") == "do the task"
 
 
-def test_the_same_fault_is_told_once(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    setting("exit 3")
-    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
-    fake.script(research=[NO_TASK])
-    assert inline(2).err.count("nobody was notified") == 1
-
-
-def test_the_doctor_names_the_command(repo: Path, fake: Fake, kern: Kern) -> None:
-    setting("make tell")
-    out = kern("doctor").out
-    assert "ok       notify: make tell" in out
-    assert "this repository makes kern run" not in out
-
-
 # ---------------------------------------------------------------- the setting
-
-
-@pytest.mark.parametrize(
-    "text", ["notify = 3", "notify = ['a']", "notify = true", 'notify="\\u0000"']
-)
-def test_notify_is_a_command(text: str) -> None:
-    with pytest.raises(UsageError, match="notify must be a text"):
-        person.parse(text)

@@ -30,7 +30,6 @@ LEAVERS = {
     "deaf": f"sh -c 'trap \"\" INT TERM HUP; {STAY}' &",
     "deaf session": f"setsid sh -c 'trap \"\" INT TERM HUP; {STAY}' &",
     "double fork": f"""{sys.executable} -IS -c '{FORK_TWICE}; os.system("{STAY}")' &""",
-    "no mark": f"env -i PATH=\"$PATH\" setsid sh -c '{STAY}' &",
 }
 ALL = "\n".join(LEAVERS.values())
 SETTLED = f"while [ $(cat pids | wc -l) -lt {len(LEAVERS)} ]; do sleep 0.02; done"
@@ -70,12 +69,6 @@ def count(pids: Path) -> int:
     return len(pids.read_text().split()) if pids.exists() else 0
 
 
-def seconds_of(act: Callable[[], object]) -> float:
-    began = time.monotonic()
-    act()
-    return time.monotonic() - began
-
-
 # ---------------------------------------------------------------- input and output
 
 
@@ -93,15 +86,6 @@ def test_output_goes_to_disk_and_the_end_of_the_complaints_comes_back(
     assert {"X=1", "=".join(MARK)} <= set(lines)
     assert not [line for line in lines if line.startswith("HOME=")]
     assert int(lines[-1]) != os.getsid(0)
-
-
-def test_five_megabytes_go_in_whole_even_to_a_child_that_does_not_read(
-    run: Callable[..., Ran], tmp_path: Path
-) -> None:
-    text = "\udcff\u4e2d\r\n" + "x" * 5_000_000
-    assert run("cat", stdin=text).code == 0
-    assert (tmp_path / "out").read_bytes() == text.encode("utf-8", "surrogateescape")
-    assert seconds_of(lambda: run("exit 0", stdin=text)) < 20
 
 
 def test_complaints_count_and_a_deaf_flood_is_ended_at_once(
@@ -187,21 +171,6 @@ def test_a_child_that_heeds_the_first_signal_may_clean_up(
     assert (tmp_path / "cwd" / "cleaned").exists()
 
 
-def test_a_watchdog_that_starts_its_worker_again_is_ended_with_it(
-    run: Callable[..., Ran], tmp_path: Path
-) -> None:
-    (tmp_path / "cwd" / "watchdog").write_text(f"trap : TERM\nwhile :; do sh -c '{STAY}'; done\n")
-    run("setsid sh watchdog & while [ ! -s pids ]; do sleep 0.02; done")
-    assert survivors(tmp_path / "cwd" / "pids") == []
-
-
-def test_what_kern_was_doing_beside_is_left_alone(run: Callable[..., Ran]) -> None:
-    with subprocess.Popen(["sleep", "300"]) as bystander:
-        run("true")
-        assert bystander.poll() is None
-        bystander.kill()
-
-
 def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> None:
     sweeping = (
         "import os; from kern.system import process; "
@@ -241,50 +210,3 @@ def test_a_signal_ends_the_block_once_and_the_handlers_come_back(signum: signal.
     assert cleaned
     assert raised.value.exit_code == 128 + signum
     assert signal.getsignal(signum) is before
-
-
-def test_a_session_within_a_session_leaves_the_signals_to_the_outer_one() -> None:
-    with pytest.raises(Interrupted), control.signals():
-        try:
-            with control.signals():
-                os.kill(os.getpid(), signal.SIGINT)
-        finally:
-            os.kill(os.getpid(), signal.SIGINT)  # the clean-up of both is under way
-            cleaned = True
-    assert cleaned
-
-
-def test_a_short_command_tells_its_end_in_every_case(tmp_path: Path) -> None:
-    assert process.capture(["sh", "-c", "echo out; echo err >&2; exit 4"], 10) == (4, "out\nerr\n")
-    assert process.capture(["sleep", "60"], 0.1) == (124, "")
-    assert process.capture([str(tmp_path / "none")], 10)[0] == 127
-
-
-def test_each_tick_tells_how_long_the_child_has_been_silent(run: Callable[..., Ran]) -> None:
-    ticks: list[tuple[float, float]] = []
-    run("sleep 0.3; echo sign; sleep 0.4", tick=lambda *told: ticks.append(told))
-    before = [(seconds, silent) for seconds, silent in ticks if seconds < 0.25]
-    after = [(seconds, silent) for seconds, silent in ticks if seconds > 0.5]
-    assert before
-    assert all(seconds == silent for seconds, silent in before), "silent since its start"
-    assert after
-    assert all(0 < silent < seconds - 0.25 for seconds, silent in after)
-
-
-def test_what_is_started_while_the_sweep_looks_is_ended_as_well() -> None:
-    """Each starts the next and goes at once: one is not there yet, the one before not any more."""
-    process.adopt_orphans()
-    spared = {one.pid for one in psutil.Process().children()}
-    chain = "(sleep 0.004; (sleep 0.004; (sleep 0.004; exec sleep 300) & ) & ) &"
-    left = []
-    for number in range(24):
-        mark = ("KERN_TEST_CHAIN", f"{os.getpid()}-{number}")
-        environment = {**os.environ, mark[0]: mark[1]}
-        subprocess.run(["sh", "-c", chain], env=environment, start_new_session=True, check=True)
-        time.sleep(number / 2000)
-        process.sweep(mark, spare=spared)
-        time.sleep(0.05)
-        left += process.marked(mark)
-    for survivor in left:
-        survivor.kill()
-    assert left == []

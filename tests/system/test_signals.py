@@ -73,14 +73,6 @@ def spread(fake: Fake) -> bool:
     return len(left(fake)) == len(SPREAD)
 
 
-def hook(repo: Path, *lines: str) -> Path:
-    path = repo / ".git" / "hooks" / "pre-commit"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
-    path.chmod(0o755)
-    return path
-
-
 @pytest.mark.usefixtures("deaf")
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_everything_now_and_the_next_run_goes_on(
@@ -124,29 +116,6 @@ def test_kern_under_nohup_outlives_the_terminal(git: Git, fake: Fake, begin: Beg
     assert git("log", "--format=%s") == "do the task\nstart"
 
 
-@pytest.mark.parametrize("whose", ["the agent's", "kern's own"])
-def test_an_interrupt_while_a_deaf_hook_runs_commits_nothing_afterwards(
-    repo: Path, git: Git, fake: Fake, begin: Begin, inline: Inline, whose: str
-) -> None:
-    if whose == "kern's own":
-        fake.script(commit=[{"run": ["git commit -q --no-verify -m x"], "result": "past it"}])
-    path = hook(repo, "trap '' INT TERM", 'echo $$ >> "$FAKE_CLAUDE/pids"', "sleep 2.5")
-    kern = begin("1", "0")
-    wait_for(lambda: left(fake))
-    kern.send_signal(signal.SIGTERM)
-    said = "".join(kern.communicate(timeout=PATIENCE_S))
-    assert kern.returncode == 128 + signal.SIGTERM, said
-    assert left(fake) == []
-    assert git("log", "--format=%s") == "start"
-    assert [path.name for path in (repo / ".git").glob("*.lock")] in ([], ["kern.lock"])
-    path.unlink()
-    ran = inline()
-    assert ran.code == Exit.OK, ran.err
-    assert fake.stages.count("implement") == 1
-    assert git("rev-list", "--count", "HEAD") == "2"
-    assert git("status", "--porcelain") == ""
-
-
 @pytest.mark.unheld
 def test_an_agent_that_outlived_its_kern_is_ended_before_anything_else(
     repo: Path, git: Git, fake: Fake, begin: Begin, inline: Inline
@@ -170,22 +139,3 @@ def test_an_agent_that_outlived_its_kern_is_ended_before_anything_else(
     assert (repo / "own.txt").read_text() == "mine\n"
     assert git("status", "--porcelain") == ""
     assert git("show", "--format=", "--name-only", "HEAD") == "SPEC.md\nwork.txt"
-
-
-def test_ctrl_c_during_the_delay_ends_at_once_with_the_task_done(
-    repo: Path, git: Git, fake: Fake, begin: Begin
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and another\n")
-    git("commit", "--quiet", "--all", "--message=two tasks")
-    kern = begin("2", "60")
-    assert kern.stdout is not None
-    assert any("next task in 60 s" in line for line in kern.stdout)
-    began = time.monotonic()
-    kern.send_signal(signal.SIGINT)
-    said = "".join(kern.communicate(timeout=PATIENCE_S))
-    assert kern.returncode == 130
-    assert time.monotonic() - began < 5 * BUSY
-    assert "1 done, 1 unverified, 1 open; " in said
-    assert git("log", "--format=%s", "-1") == "do the task"
-    assert "- [ ] and another" in (repo / "SPEC.md").read_text().splitlines()
-    assert fake.stages == ["research", "implement", "commit"]

@@ -58,13 +58,6 @@ def test_no_view_minds_that_nobody_reads_it(long: Path, fake: Fake, words: str) 
     assert unread(long, *words.split(), both=True)[0] == 0
 
 
-def test_a_complaint_that_nobody_reads_has_its_own_code(long: Path) -> None:
-    for words, code in (("nonsense", 2), ("stop", 1), ("log --task nothing", 2)):
-        assert unread(long, *words.split(), both=True)[0] == code
-    code, told, _ = unread(long, "nonsense")
-    assert code == 2 and told.startswith("kern: 'nonsense' is neither")
-
-
 @pytest.mark.parametrize("unbuffered", [False, True])
 def test_what_changes_something_is_done_all_the_same(
     repo: Path, git: Git, unbuffered: bool

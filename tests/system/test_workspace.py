@@ -1,6 +1,5 @@
 """Where a run keeps its files: paths, safe folders, whole files, history."""
 
-import json
 import os
 import re
 import stat
@@ -11,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kern.errors import Exit, KernError, UsageError
+from kern.errors import UsageError
 from kern.model import Stage
 from kern.stages.record import history_name
 from kern.system import workspace
 from kern.system.workspace import Scope
-from tests.conftest import HERE, PATIENCE_S, Git, Kern
+from tests.conftest import HERE, PATIENCE_S
 
 
 @pytest.fixture
@@ -46,22 +45,6 @@ def stage_file(task: str = "t", **more: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- paths
 
 
-def test_kern_path_prints_the_documented_folder_and_writes_nothing(
-    repo: Path, git: Git, kern: Kern, tmp_path: Path
-) -> None:
-    base = tmp_path / "kern"
-    assert kern("path").out == f"{base}/project/main\n"
-    git("switch", "--quiet", "--create", "feature/deep/er")
-    assert kern("path").out == f"{base}/project/feature/deep/er\n"
-    git("checkout", "--quiet", "--detach")
-    sha = git("rev-parse", "HEAD")
-    assert kern("path").out == f"{base}/project/HEAD-{sha[:7]}\n"
-    assert kern("path", env={"KERN_DIR": "~/else"}).out.startswith(f"{tmp_path}/home/else/project/")
-    assert not base.exists()
-    assert not (tmp_path / "home" / "else").exists()
-    assert kern("path", cwd=tmp_path).code == Exit.USAGE
-
-
 def test_branch_and_lock_have_their_documented_places(tmp_path: Path) -> None:
     base = tmp_path / "kern"
     plain = workspace.scope(tmp_path / "p", "main")
@@ -84,33 +67,6 @@ def test_repositories_of_the_same_name_do_not_share_a_folder(tmp_path: Path) -> 
     again = workspace.scope(tmp_path / "b" / "same", "other", create=False)
     assert again.project == second.project
     assert workspace.scope(tmp_path / "a" / "same", "main", create=False) == first
-
-
-@pytest.mark.slow
-def test_two_kerns_that_claim_one_name_at_once_get_two_folders(tmp_path: Path) -> None:
-    claim = (
-        "import sys, pathlib\n"
-        "from kern.system import workspace\n"
-        "sys.stdin.readline()\n"
-        "print(workspace.scope(pathlib.Path(sys.argv[1]), 'main').project)"
-    )
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", claim, str(tmp_path / str(n) / "same")],
-            env={**os.environ, "PYTHONPATH": str(HERE.parent)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(4)
-    ]
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    projects = [process.communicate(timeout=PATIENCE_S)[0].strip() for process in started]
-    assert len(set(projects)) == 4
-    assert "same" in projects
 
 
 # ---------------------------------------------------------------- safe folders
@@ -193,46 +149,6 @@ def test_an_unsafe_documented_folder_gives_way_to_one_of_the_user_s_own(
     assert looked.folder == where.folder
 
 
-def test_the_documented_folder_is_used_where_it_is_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("KERN_DIR")
-    (tmp_path / "tmp").mkdir()
-    (tmp_path / "alias").symlink_to("tmp")
-    where = workspace.scope(tmp_path / "p", "main", create=False, temporary=tmp_path / "alias")
-    assert where.folder == tmp_path / "tmp" / "claude" / "kern" / "p" / "main"
-    assert not (tmp_path / "tmp" / "claude").exists()
-    assert workspace.scope(tmp_path / "p", "main", temporary=tmp_path / "alias") == where
-    assert where.notice == ""
-    assert mode(tmp_path / "tmp" / "claude" / "kern") == 0o700
-    (tmp_path / "tmp" / "claude").chmod(0o1777)  # others may write, and move nothing of ours
-    assert workspace.scope(tmp_path / "p", "main", temporary=tmp_path / "tmp") == where
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_a_foreign_claude_folder_gives_way_as_well(
-    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("KERN_DIR")
-    (tmp_path / "tmp").mkdir()
-    spoil(tmp_path / "tmp" / "claude", how, tmp_path)
-    where = workspace.scope(tmp_path / "p", "main", temporary=tmp_path / "tmp")
-    assert where.base == tmp_path / "tmp" / f"claude-{os.getuid()}" / "kern"
-    assert "claude " in where.notice
-    assert not list((tmp_path / "elsewhere").glob("*"))
-
-
-def test_kern_says_what_is_wrong_with_its_folder_and_does_nothing(
-    repo: Path, git: Git, kern: Kern, tmp_path: Path
-) -> None:
-    spoil(tmp_path / "kern", "link", tmp_path)
-    ran = kern("1", "0", env={"KERN_CLAUDE": sys.executable})
-    assert ran.code == Exit.USAGE
-    assert "is a symbolic link" in ran.err
-    assert not list((tmp_path / "elsewhere").iterdir())
-    assert git("status", "--porcelain") == ""
-
-
 # ---------------------------------------------------------------- whole files
 
 
@@ -254,42 +170,7 @@ def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_rest(where: Scope) 
     assert [entry.name for entry in where.folder.iterdir()] == ["stage1.json"]
 
 
-def test_a_link_in_a_file_s_place_is_replaced_not_followed(where: Scope, tmp_path: Path) -> None:
-    (tmp_path / "victim").write_text("untouched")
-    where.stage_file(Stage.RESEARCH).symlink_to(tmp_path / "victim")
-    workspace.save(where, Stage.RESEARCH, stage_file())
-    assert (tmp_path / "victim").read_text() == "untouched"
-    assert not where.stage_file(Stage.RESEARCH).is_symlink()
-
-
-def test_a_place_that_cannot_be_written_is_said(where: Scope) -> None:
-    with pytest.raises(KernError, match="cannot"):
-        workspace.replace(where.folder / "none" / "stage1.json", b"")
-    with pytest.raises(KernError, match="cannot"):
-        workspace.read(where.folder)
-    assert workspace.read(where.folder / "none") is None
-    workspace.replace(where.folder / "file", b"")
-    assert workspace.read(where.folder / "file" / "x") is None
-
-
 # ---------------------------------------------------------------- stage files
-
-
-def test_stage_files_come_back_as_they_went_in(where: Scope) -> None:
-    value = stage_file("\u4e2d \udce4 \"'\\\n", attempt=2, nested={"a": [1, None, 0.1]})
-    workspace.save(where, Stage.COMMIT, value)
-    assert workspace.load(where, Stage.COMMIT) == value
-    assert json.loads(where.stage_file(Stage.COMMIT).read_bytes().decode(errors="replace"))
-    assert workspace.load(where, Stage.RESEARCH) is None
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [b"", b"{", b"[]", b"null", b'{"kern": 1}', b'{"result": "x"}', b"\xff\xfe", b'{"kern": {}} x'],
-)
-def test_a_torn_or_foreign_stage_file_does_not_count(where: Scope, raw: bytes) -> None:
-    where.stage_file(Stage.RESEARCH).write_bytes(raw)
-    assert workspace.load(where, Stage.RESEARCH) is None
 
 
 def names(folder: Path) -> list[str]:
@@ -330,12 +211,3 @@ def test_a_sweep_moves_a_walk_to_history_and_can_be_repeated(where: Scope) -> No
     assert (where.folder / "last").resolve() == target
     assert workspace.sweep(where, "another") is None
     assert (where.folder / "last").resolve() == target
-
-
-def test_fifty_walks_are_kept_the_newest_ones(where: Scope) -> None:
-    for number in range(53):
-        workspace.save(where, Stage.RESEARCH, stage_file())
-        workspace.sweep(where, history_name(f"2024-01-01T00:00:{number:02}Z", "t"))
-    kept = names(where.folder / "history")
-    assert (len(kept), kept[0], kept[-1]) == (50, "20240101T000003Z-t", "20240101T000052Z-t")
-    assert (where.folder / "last" / "stage1.json").exists()
