@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kern.errors import UsageError
-from kern.fleet import work
+from kern.fleet import cluster, work
 from kern.fleet.work import Job
 from kern.git.repository import open_at
 from kern.journal import store as journal
@@ -23,7 +23,6 @@ from kern.model import Key
 from tests.conftest import PATIENCE_S, Fake, Git
 from tests.kit.cluster import LocalCluster
 
-cluster = pytest.importorskip("kern.fleet.cluster")
 pytestmark = pytest.mark.slow
 Background = Callable[..., "subprocess.Popen[str]"]
 SOURCE = Path(__file__).resolve().parents[2]
@@ -97,14 +96,15 @@ def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- without dask
 
 
-class Watched(cluster.Cluster):  # type: ignore[misc]
+class Watched(cluster.Cluster):
     """Notes what is sent, and lets a test spoil what comes back."""
 
     def __init__(
         self, repo: Path, spoil: Callable[[int, str], str] = lambda at, text: text
     ) -> None:
         super().__init__("", remote=str(repo.parent / "central.git"), pause=0.01)
-        self.repo, self.spoil, self.sent, self.avoided = open_at(repo), spoil, [], []
+        self.repo, self.spoil = open_at(repo), spoil
+        self.sent, self.avoided = list[str](), list[Any]()
 
     def submit(self, text: str) -> Future[str]:
         self.sent.append(text)
