@@ -191,13 +191,18 @@ def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
 
 
 def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, Entry]:
-    """The task's files that the gate rewrote, as a formatter does. What else it rewrote is gone
-    with the room.
+    """The task's files that the gate rewrote, as a formatter does. What else it rewrote goes with
+    the room, which is said once.
     """
     made = site.rooms.proven(mounted=gate.room).candidate()
     task, changed = site.repo.changed(at.head.commit, tree), site.repo.changed(tree, made)
     own = {path: new for path, (_, new) in changed.items() if path in task and new}
-    if own.keys() == changed.keys():
+    others = sorted(changed.keys() - own.keys())
+    note = f"{gate.label} rewrote {some(others)}, which is not part of the task: not kept"
+    if others and note not in site.memory.told:
+        site.memory.told.add(note)
+        site.warn(note)
+    if not others:
         site.rooms.work.accept(made)
     return own if at.second.fixed < MOST_FIXES else {}
 
