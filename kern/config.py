@@ -2,6 +2,7 @@
 executed by reading it.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,9 +89,11 @@ class Tokens:
 
     run: float = 0
     task: float = 0
+    stage: float = 0
 
     def left(self, spent: Spent) -> float:
-        return _left(((self.run, spent.run_tokens), (self.task, spent.task_tokens)), 1)
+        used = (self.run, spent.run_tokens), (self.task, spent.task_tokens), (self.stage, 0)
+        return _left(used, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class Budget:
 
     run: float = 0
     task: float = 0
+    stage: float = 0
     tokens: Tokens = field(default_factory=Tokens)
 
     def within(self, run: float) -> "Budget":
@@ -118,7 +122,8 @@ class Budget:
         return ""
 
     def left(self, spent: Spent) -> float:
-        return round(_left(((self.run, spent.run), (self.task, spent.task)), _MARGIN), 4)
+        used = (self.run, spent.run), (self.task, spent.task), (self.stage, 0)
+        return round(_left(used, _MARGIN), 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +196,7 @@ _GATE = toml.command(
     known_red='write red = "known"',
     **_OF_A_GATE,
 )
-_BOUNDS = toml.table(
-    {"run": toml.amount, "task": toml.amount, "stage": "take it out: run and task bound it"}
-)
+_BOUNDS = toml.table(dict.fromkeys(("run", "task", "stage"), toml.amount))
 _MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
 _ROWS: toml.Rows = {
     **_SINGLE,
@@ -221,9 +224,14 @@ _ROWS: toml.Rows = {
 }
 
 
+# `agent = "http"` above the tables, which TOML takes for the whole of [agent.http] below.
+_AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]*\3)")
+
+
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    found = toml.read(data, FILE, _ROWS)
+    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    found = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
     gates, http = found.get("gates", {}), found.get("agent", {}).get("http")
     final = gates.pop("final", {})
     return Settings(

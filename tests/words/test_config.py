@@ -39,13 +39,13 @@ def test_every_setting_is_read() -> None:
         '[stages.research]\ntimeout = "1.5h"\nmodel = "opus"\n[stages.judge]\ntimeout = 0\n'
         '[gates]\ncheck = "make check"\nlint = { run = "make lint", red = "known" }\n'
         'slow = { run = " make e2e ", timeout = "30m", strict = true, room = false }\n'
-        '[gates.final]\nall = "make all"\n[max_cost]\nrun = 2\ntask = 1.5\n'
+        '[gates.final]\nall = "make all"\n[max_cost]\nrun = 2\ntask = 1.5\nstage = 0.5\n'
     )
     assert (found.max_wait, found.max_failures, found.agents) == (5400, 0, ("codex", "claude"))
     assert found.total(Stage.RESEARCH) == 5400 and found.total(Stage.IMPLEMENT) == 3600
     assert found.total(Aide.JUDGE) == 0
     assert found.models == {Stage.RESEARCH: Choice("opus")}
-    assert found.budget == Budget(run=2, task=1.5)
+    assert found.budget == Budget(run=2, task=1.5, stage=0.5)
     assert found.gates == (
         Gate("check", "make check", 600),
         Gate("lint", "make lint", 600, known_red=True),
@@ -68,7 +68,6 @@ def test_every_setting_is_read() -> None:
         ("search = []", "git grep"),
         ("branch = 'x'", "git switch"),
         ("jobs = 4", "kern -j 4"),
-        ("[max_cost]\nstage = 1", "run and task"),
         *((f"{word} = 1", person.FILE) for word in ("notify", "fleet", "awake", "scheduler")),
     ],
 )
