@@ -114,7 +114,7 @@ class Gates:
             **how,
         )
         output = plain.masked(_end(log), plain.secrets(os.environ))
-        shut = closed.sentences(output, held.wall) if ran.code else []
+        shut = closed.sentences(output, held) if ran.code else []
         output = "\n".join((output.rstrip(), *shut)) if shut else output
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(

@@ -21,7 +21,7 @@ from kern.events import Event, GateEnded, Warned
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
-from kern.pipeline import agents, outside, project, session, trial, trust
+from kern.pipeline import agents, project, session, trial, trust
 from kern.pipeline.site import Leave, Options
 from kern.spec.parse import parse
 from kern.stages import prompts
@@ -259,7 +259,7 @@ def _ran(
                 results = [was for _, was, _ in project.now(site, gates)]
             if not compared:
                 return results, []
-            notes = outside.compared(site, gates, results, leave, hooked=not names)
+            notes = trial.compared(site, gates, results, leave, hooked=not names)
             lost = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
             return results, [*notes, *(_ROOM.format(one.label) for one in lost if site.rooms.held)]
     finally:

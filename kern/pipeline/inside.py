@@ -61,7 +61,7 @@ def _run(held: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, li
         confined.argv, _PATIENCE_S, errors=subprocess.STDOUT, env=confined.env
     )
     output = why or out.decode("utf-8", "replace")
-    return code, output, closed.sentences(output, confined.wall) if code else []
+    return code, output, closed.sentences(output, confined) if code else []
 
 
 def _temporary(held: Sandbox, agent: Agent) -> str:

@@ -26,6 +26,7 @@ from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Options, Site
 from kern.sandbox import wall
 from kern.sandbox.confine import Sandbox
+from kern.sandbox.means import Means
 from kern.stages import prompts
 from kern.stages.call import Caller
 from kern.system import control, lock, notify, process, workspace
@@ -83,7 +84,8 @@ def begin(
         notify.awake(found.root, wanted=lands and own.awake) as keeper,
     ):
         _equip(caller, found, steered, options)
-        isolation.apply(held, caller)
+        # With its agents its gates and commits are held.
+        caller.hold, caller.nests = isolation.hold(held), held.means is Means.NONE
         isolation.promised(templates if paid else {}, caller, held)
         here = _in_rooms(found, caller, held, steered, options, lands=lands)
         for notice in filter(None, (scope.notice, first, *isolation.notices(held, own, settings))):
@@ -129,7 +131,7 @@ def _in_rooms(
             hint="KERN_SANDBOX=bwrap kern goes on with it; to begin it anew: set its marker in "
             f"SPEC.md to [ ], then git update-ref -d {begun.ref}",
         )
-    rooms = Rooms(found, isolation.proves(held), mounted, lands, home)
+    rooms = Rooms(found, held.means is Means.BWRAP, mounted, lands, home)
     here = site.prepared(found, caller, home, rooms, steered, options)
     if mounted and home.root != found.root:
         caller.named = partial(wall.named, places={found.root: home.root})

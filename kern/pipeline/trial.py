@@ -1,28 +1,37 @@
-"""Commands tried once on all that lies in the tree, before there is any task: in a room, or where
-there is none in the tree itself, whose files are put back.
+"""Gates and hooks tried before there is any task: on all that lies in the tree, and what is red in
+the sandbox once outside of it, which tells whether the sandbox is why.
 """
 
 import contextlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kern import plain
 from kern.checks.gates import Gates
 from kern.config import Gate
+from kern.errors import UsageError
 from kern.events import GateEnded, GateStarted, Sink, Warned
 from kern.git.repository import Repo
 from kern.git.room import Room, add_visible
 from kern.model import Result
-from kern.pipeline import isolation, preflight
+from kern.pipeline import isolation, preflight, project, trust
+from kern.pipeline.project import Checked
+from kern.pipeline.rooms import Rooms
+from kern.pipeline.site import Leave, Site, in_rooms
+from kern.pipeline.trust import Started
 from kern.sandbox import wall
-from kern.sandbox.confine import Means, unheld
+from kern.sandbox.confine import unheld
+from kern.sandbox.means import Means
 from kern.system import control, lock, process, workspace
+
+_WHY = "to tell whether the sandbox is why, kern runs once outside of it what is red in it"
 
 
 def run(found: Repo, gates: Sequence[Gate], sink: Sink, tick: process.Tick) -> list[Result]:
-    """How each ended. Raises KernError, and Interrupted, with the
-    tree as it was.
+    """How each ended: in a room, or where there is none in the tree, whose files are put back.
+    Raises KernError, and Interrupted, with the tree as it was.
     """
     own = preflight.person_settings(found.root)
     branch = found.branch() or found.head().name  # no commit is needed
@@ -46,8 +55,8 @@ def run(found: Repo, gates: Sequence[Gate], sink: Sink, tick: process.Tick) -> l
             room.fill(tree)
             return wall.Room(room.tree, room.index, room.over, room.mounts)
 
-        hold = unheld if held.means is Means.NONE else held.confine
-        runner = Gates(found.root, scope, run_id, ("KERN_RUN_ID", run_id), tick, hold, filled)
+        mark = "KERN_RUN_ID", run_id
+        runner = Gates(found.root, scope, run_id, mark, tick, isolation.hold(held), filled)
         apart = room and all(gate.room for gate in gates)
         with contextlib.nullcontext() if apart else unchanged(found, sink):
             for gate in gates:
@@ -85,3 +94,70 @@ def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
 
 def _head(found: Repo) -> bytes:
     return found.run("rev-parse", "--symbolic-full-name", "HEAD", "HEAD")[1]
+
+
+# ---------------------------------------------------------------- outside of the sandbox
+
+
+def compared(
+    site: Site, wanted: Sequence[Gate], results: Sequence[Result], leave: Leave, *, hooked: bool
+) -> list[str]:
+    """A line for each gate and hook that is red in the sandbox. `hooked`: git's hooks are tried, on
+    a commit of nothing.
+    """
+    if site.caller.hold is unheld:
+        return []
+    red = {one.name: one for one in results if one.red and project.LACKING not in one.output}
+    again = [gate for gate in wanted if gate.label in red]
+    # A hook may stash what is not committed: that is not risked for a trial.
+    hooked = hooked and site.rooms.held and not preflight.uncommitted(site.repo)
+    tried = _hooks(site) if hooked else Checked("")
+    if not (again or tried.refused):
+        return []
+    hook = f"the {tried.refused} hook"
+    if not (leave.trusted or _agreed(site, again, tried, leave)):
+        shut = [f"{hook}: {one}" for one in tried.closed]
+        return [*shut, "not tried outside of the sandbox: kern check --trust"]
+    with unchanged(site.repo, site.sink):
+        told = [_told(one.label, red[one.label].closed, red=_gate(site, one).red) for one in again]
+    if tried.refused:
+        caller, runner = replace(site.caller, hold=unheld), replace(site.gates, hold=unheld)
+        free = replace(site, caller=caller, gates=runner)
+        free = in_rooms(free, Rooms(site.repo, held=False, mounted=False))
+        if not _hooks(free).refused:  # else it refuses a commit of nothing, as some do
+            told.append(_told(hook, tried.closed, red=False))
+    return told
+
+
+def _told(name: str, closed: Sequence[str], *, red: bool) -> str:
+    """`closed`: what is known of it; `red`: outside of the sandbox."""
+    if red:
+        return f"{name} is red outside of the sandbox too"
+    why = "; ".join(closed) or "something is closed to it (kern help safety)"
+    return f"{name} is green outside of the sandbox: {why}"
+
+
+def _agreed(site: Site, again: Sequence[Gate], tried: Checked, leave: Leave) -> bool:
+    """By the usual question, of what the person was not asked about while a sandbox held it."""
+    hooked = trust.of_hooks(site.repo) if tried.refused else ()
+    try:
+        site.sink(Warned(_WHY))
+        lines = Started((*trust.of_gates(again), *hooked))
+        trust.settle(site.repo, lines, leave.ask, lambda: False)
+    except UsageError:
+        return False
+    return True
+
+
+def _gate(site: Site, gate: Gate) -> Result:
+    site.caller.heed()
+    site.sink(GateStarted(gate.label, gate.command, before=True))
+    return site.gates.outside(gate)
+
+
+def _hooks(site: Site) -> Checked:
+    """What they say of a commit of nothing with the last one's message."""
+    site.caller.heed()
+    head = site.repo.head()
+    message = site.repo.text("show", "--no-patch", "--format=%B", head.commit)
+    return project.run_hooks(site, site.repo.tree(head.commit), message)

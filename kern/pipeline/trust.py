@@ -5,12 +5,10 @@ import hashlib
 import json
 import os
 import secrets
-import stat
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kern import plain
 from kern.agents.protocol import Agent
@@ -30,8 +28,7 @@ _HARMLESS = ("$schema", "permissions", "permission")
 _MARK = "kern.trust"  # in git's folder
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """What a repository starts, a line each: whole, and what a terminal would act on or hide as an
     escape.
     """
@@ -104,16 +101,17 @@ def _settings(suffix: str, data: bytes) -> dict[str, Any] | None:
 # ---------------------------------------------------------------- the record
 
 
+def state(repo: Repo) -> Path:
+    """Where kern remembers what is no repository's to say: never in its tree."""
+    folder = Path(os.environ.get("XDG_STATE_HOME", "")).expanduser()
+    if not folder.is_absolute() or Path(os.path.realpath(folder)).is_relative_to(repo.root):
+        folder = Path("~/.local/state").expanduser()
+    return folder / "kern"
+
+
 def place(repo: Repo) -> Path:
     """Of this clone and its worktrees: it is known by a mark of kern's, which no other brings."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    folder = Path(state).expanduser() / "kern" / "trust"
-    if folder.resolve().is_relative_to(repo.root):
-        raise UsageError(
-            f"XDG_STATE_HOME={state} lies in the repository, which would trust itself",
-            hint="unset it, or name a folder outside",
-        )
-    return folder / f"{hashlib.sha256(_mark(repo)).hexdigest()[:32]}.json"
+    return state(repo) / "trust" / f"{hashlib.sha256(_mark(repo)).hexdigest()[:32]}.json"
 
 
 def _mark(repo: Repo) -> bytes:
@@ -123,19 +121,14 @@ def _mark(repo: Repo) -> bytes:
 
 
 def known(record: Path) -> frozenset[str] | None:
-    """The lines that the person has seen and trusts; None where they were never asked, or nobody
-    can know who wrote it.
-    """
+    """The lines that the person has seen and trusts; None where they were never asked."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        found = record.lstat()
-        own = found.st_uid == os.getuid() and not found.st_mode & 0o022
-        if own and stat.S_ISREG(found.st_mode):
-            return frozenset(str(line) for line in json.loads(record.read_bytes())["trusted"])
+        return frozenset(map(str, json.loads(record.read_bytes())["trusted"]))
     return None
 
 
 def unseen(repo: Repo, lines: Iterable[str]) -> list[str]:
-    """Those that the person has not agreed to, as they stand. Raises UsageError."""
+    """Those that the person has not agreed to, as they stand."""
     agreed = known(place(repo)) or ()
     return [line for line in lines if line not in agreed]
 

@@ -1,20 +1,20 @@
 """An agent's login within its sandbox: a copy, which it can renew in whatever way it writes files,
-and of which what it renewed comes back.
+and of which what it renewed comes back; and its settings, which it can only read.
 """
 
 import contextlib
 import fcntl
-import functools
 import hashlib
 import os
+import shutil
 import stat
-import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from kern import logins, plain
 from kern.model import Needs
-from kern.sandbox import wall
 from kern.sandbox.wall import KEPT, Access, Mount
+from kern.system import workspace
 
 _MOST = 10_000_000  # bytes
 
@@ -26,7 +26,7 @@ def mounts(needs: Needs, home: Path, own: Path) -> list[Mount]:
     found = []
     for path in map(Path, (*needs.login, *needs.excerpts)):
         if path.is_dir():
-            found.append(Mount(Access.WRITE, path, path))
+            found.append(Mount(Access.WRITE, path))
         elif path.parent == home:
             found.append(Mount(Access.LINK, path, KEPT / path.name))
         elif str(path) in needs.login:
@@ -34,9 +34,51 @@ def mounts(needs: Needs, home: Path, own: Path) -> list[Mount]:
     return found
 
 
+def settings(needs: Needs, blank: Path, folders: Iterable[Mount]) -> list[Mount]:
+    """What is not there lies there empty: an agent could leave it for the next one to obey.
+    `blank`: the folder of `blanks`; `folders`: of its login, in which most of them lie.
+    """
+    found = []
+    for path in map(Path, needs.settings):
+        name = "file.json" if path.suffix == ".json" else "file" if path.suffix else "folder"
+        source = path if path.exists() else blank / name
+        found.append(Mount(Access.READ, path, source))
+        for one in folders:
+            if one.source and path.is_relative_to(one.target):
+                clear(one.source, path.relative_to(one.target), folder=source.is_dir())
+    return found
+
+
+def blanks(folder: Path) -> None:
+    """An empty file, one of JSON, and a folder."""
+    (folder / "folder").mkdir(parents=True, exist_ok=True)
+    (folder / "file").write_text("")
+    (folder / "file.json").write_text("{}\n")
+
+
+def clear(outer: Path, way: Path, *, folder: bool) -> None:
+    """What a child left there in the place of a mount, and of the folders on its way: bubblewrap
+    would follow a link.
+    """
+    for one in (*[*way.parents][-2::-1], way):
+        place, wanted = outer / one, folder or one != way
+        if place.is_symlink() or (place.exists() and place.is_dir() is not wanted):
+            _remove(place)
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
+
+
+# ---------------------------------------------------------------- what it renews
+
+
 def lay(needs: Needs, home: Path, own: Path) -> None:
     """Before a child: its login, and of other files what is asked of them, whatever an earlier one
-    left there. Raises OSError.
+    left there. Raises OSError, KernError.
     """
     renew(needs, home, own)
     for name, keys in needs.excerpts.items():
@@ -46,10 +88,9 @@ def lay(needs: Needs, home: Path, own: Path) -> None:
 
 def renew(needs: Needs, home: Path, own: Path) -> None:
     """What the agent renewed comes back, what the person's own session renewed goes in. Raises
-    OSError.
+    OSError, KernError.
     """
-    lock = own.with_name(f"{own.name}.lock")  # other kerns have this home too
-    with open(lock, "a", opener=functools.partial(os.open, mode=0o600)) as alone:
+    with own.with_name(f"{own.name}.lock").open("a") as alone:  # other kerns have this home too
         fcntl.flock(alone, fcntl.LOCK_EX)
         for path in map(Path, needs.login):
             if not path.is_dir():
@@ -70,12 +111,11 @@ def _settle(path: Path, copy: Path) -> None:
     theirs, before, after = _read(real), _read(laid), _read(copy)
     if before is not None and after is not None and theirs == before:
         theirs = logins.renewed(before, after) or before
-        if theirs != before:
-            _write(real, theirs)
+        _write(real, theirs)
     for place in (copy, laid):
         if theirs is None:
             place.unlink(missing_ok=True)
-        elif _read(place) != theirs:
+        else:
             _write(place, theirs)
 
 
@@ -91,11 +131,10 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Where it is not so already."""
+    if _read(path) == text:
+        return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.is_dir() and not path.is_symlink():  # an agent's doing
-        wall.remove(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(plain.encode(text))
-    os.replace(temporary, path)
+        _remove(path)
+    workspace.replace(path, plain.encode(text))

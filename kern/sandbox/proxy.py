@@ -15,7 +15,7 @@ import threading
 import urllib.request
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from kern import plain
@@ -35,8 +35,7 @@ _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
 _METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a child asks for, by the head of its request."""
 
     host: str
@@ -54,8 +53,7 @@ def request(head: bytes) -> Request:
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    line = f"{method} {path} {version}".encode("latin-1")
-    return Request(parts.hostname, parts.port or 80, line)
+    return Request(parts.hostname, parts.port or 80, f"{method} {path} {version}".encode("latin-1"))
 
 
 def headed(head: bytes, first: bytes, *fields: bytes) -> bytes:
@@ -92,7 +90,7 @@ class Relay:
     def __init__(
         self,
         place: str,
-        hosts: Collection[str] | None,
+        hosts: Collection[str],
         refused: Callable[[str], None],
         closed: Callable[[socket.socket], bool] = is_own,
     ) -> None:
@@ -136,46 +134,54 @@ class Relay:
 
     async def _serve_child(self, *handed: socket.socket) -> None:
         """Until it is gone."""
-        gone = asyncio.Event()
+        gone, connections = asyncio.Event(), set[asyncio.Task[None]]()
         with contextlib.suppress(*_ENDS), contextlib.ExitStack() as served:
             child, *listening = map(served.enter_context, handed)
             for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
-                serve = functools.partial(self._serve, gone, port)
+                serve = functools.partial(self._serve, connections, port)
                 served.callback((await asyncio.start_server(serve, sock=one)).close)
             self._loop.add_reader(child, gone.set)
             served.callback(self._loop.remove_reader, child)
             await gone.wait()
+        for connection in connections:
+            connection.cancel()
 
     async def _serve(
-        self, gone: asyncio.Event, port: int, client: StreamReader, back: StreamWriter
+        self, others: set[asyncio.Task[None]], port: int, client: StreamReader, back: StreamWriter
     ) -> None:
+        task = asyncio.current_task()
+        assert task
+        others.add(task)
+        task.add_done_callback(others.discard)
         with contextlib.suppress(*_ENDS), contextlib.closing(back):
             if port:
-                server, out = await _connected("127.0.0.1", port)
-                await _splice(gone, client, back, server, out)
-                return
-            head = await client.readuntil(_END)
-            asked = request(head)
-            proxy = upstream(asked.host)
-            try:
-                server, out = await self._reached(asked.host, asked.port, proxy and proxy[:2])
-            except PermissionError:
-                self.refused(f"{plain.line(asked.host, 100)}:{asked.port}")
-                back.write(_REFUSED)
-                return
-            except OSError:
-                back.write(_FAILED)
-                return
-            with contextlib.closing(out):
-                line = head.partition(b"\r\n")[0] if proxy else asked.line
-                fields = proxy[2] if proxy else b"", _CLOSE if asked.line else b""
-                out.write(headed(head, line, *fields) if line else b"")
-                if not asked.line:
-                    answer = await server.readuntil(_END) if proxy else _OPEN
-                    back.write(answer)
-                    if not re.match(rb"HTTP/\S+ 2\d\d ", answer):
-                        return  # the proxy may wait for another host's name
-                await _splice(gone, client, back, server, out, once=bool(asked.line))
+                await _splice(client, back, *await _connected("127.0.0.1", port))
+            else:
+                await self._forward(client, back)
+
+    async def _forward(self, client: StreamReader, back: StreamWriter) -> None:
+        head = await client.readuntil(_END)
+        host, port, line = request(head)
+        proxy = upstream(host)
+        try:
+            server, out = await self._reached(host, port, proxy and proxy[:2])
+        except PermissionError:
+            self.refused(f"{plain.line(host, 100)}:{port}")
+            back.write(_REFUSED)
+            return
+        except OSError:
+            back.write(_FAILED)
+            return
+        if proxy or line:
+            first = head.partition(b"\r\n")[0] if proxy else line
+            out.write(headed(head, first, proxy[2] if proxy else b"", _CLOSE if line else b""))
+        with contextlib.closing(out):
+            if not line:
+                answer = await server.readuntil(_END) if proxy else _OPEN
+                back.write(answer)
+                if not re.match(rb"HTTP/\S+ 2\d\d ", answer):
+                    return  # the proxy may wait for another host's name
+            await _splice(client, back, server, out, once=bool(line))
 
     async def _reached(
         self, host: str, port: int, proxy: tuple[str, int] | None
@@ -196,12 +202,10 @@ class Relay:
 
     def _leads_here(self, family: int, address: tuple[object, ...]) -> bool:
         """By a socket that sends nothing: a child is not to learn either what listens here."""
-        with socket.socket(family, socket.SOCK_DGRAM) as way:
-            try:
-                way.connect(address)
-            except OSError:
-                return False  # nobody is there
+        with socket.socket(family, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
+            way.connect(address)
             return self.closed(way)
+        return False  # nobody is there
 
 
 async def _connected(host: str, port: int) -> tuple[StreamReader, StreamWriter]:
@@ -210,7 +214,6 @@ async def _connected(host: str, port: int) -> tuple[StreamReader, StreamWriter]:
 
 
 async def _splice(
-    gone: asyncio.Event,
     client: StreamReader,
     back: StreamWriter,
     server: StreamReader,
@@ -218,16 +221,13 @@ async def _splice(
     *,
     once: bool = False,
 ) -> None:
-    """Both ways, until the server has said all or the child is gone. `once`: for one request."""
-    answers = asyncio.create_task(_pump(server, back, ends=once))
-    tasks = [answers, asyncio.ensure_future(gone.wait())]
+    """Both ways, until the server has said all. `once`: for one request."""
     asks = asyncio.create_task(_pump(client, out))
     with contextlib.closing(out):
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await _pump(server, back, ends=once)
         finally:
-            for one in (*tasks, asks):
-                one.cancel()
+            asks.cancel()
 
 
 async def _pump(source: StreamReader, sink: StreamWriter, *, ends: bool = False) -> None:

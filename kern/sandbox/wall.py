@@ -9,14 +9,12 @@ import hashlib
 import os
 import pwd
 import re
-import shutil
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-
-from kern.model import Needs
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -32,18 +30,19 @@ class Kind(StrEnum):
 
 
 class Access(StrEnum):
-    READ = "read"
-    WRITE = "write"
-    EMPTY = "empty"  # a folder in memory, gone when the child ends
-    DEVICE = "device"
-    LINK = "link"  # to what its source names
+    """As bubblewrap has it."""
+
+    READ = "--ro-bind"
+    WRITE = "--bind"
+    DEVICE = "--dev-bind"
+    EMPTY = "--tmpfs"  # a folder in memory, gone when the child ends
+    LINK = "--symlink"  # to what its source names
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     access: Access
     target: Path  # where the child sees it
-    source: Path | None = None  # what lies there; None of an empty one
+    source: Path | None = None  # what lies there, if it is not what lies there anyway
     # What is seen beneath it and not changed, the highest first: then it is an overlay.
     lower: tuple[Path, ...] = ()
 
@@ -73,56 +72,12 @@ class Room:
     home: Tree | None = None  # where it is seen, if that is not the place of the run's own tree
 
 
-@dataclass(frozen=True, slots=True)
-class Grants:
-    """What the person's own settings open."""
-
-    read: tuple[Path, ...] = ()
-    write: tuple[Path, ...] = ()
-    devices: tuple[Path, ...] = ()
-    env: tuple[str, ...] = ()
-    network: tuple[str, ...] | None = None  # hosts; None: any; EVERYTHING: without a wall
-
-    def mounts(self) -> Iterator[Mount]:
-        opened = (Access.READ, self.read), (Access.WRITE, self.write), (Access.DEVICE, self.devices)
-        for access, paths in opened:
-            yield from (Mount(access, path, path) for path in paths)
-
-
-@dataclass(frozen=True, slots=True)
-class Wall:
-    """What one child sees of the machine, writes and reaches."""
-
-    mounts: Sequence[Mount]  # each over those before it
-    root: Path  # of the tree
-    home: Path  # the person's
-    env: Mapping[str, str] = field(default_factory=dict)
-    apart: bool = False  # it has a network of its own
-    hosts: tuple[str, ...] | None = None  # that it reaches from there; None: any
-
-    def mount(self, path: Path) -> Mount | None:
-        """What the path lies in: the inner one, of two for one place the later."""
-        found = [one for one in self.mounts if path.is_relative_to(one.target)]
-        return max(reversed(found), key=lambda one: len(one.target.parts), default=None)
-
-    def has(self, path: Path) -> bool:
-        if any(one.target.is_relative_to(path) or one.source == path for one in self.mounts):
-            return True
-        if (mount := self.mount(path)) is None:
-            return path.parts[1:2] == ("proc",) or str(path) in _SEEN["devices"]
-        rest = path.relative_to(mount.target)
-        if mount.access is Access.LINK and mount.source:
-            return self.has(mount.source / rest)
-        lies = (one / rest for one in (mount.source, *mount.lower) if one)
-        return mount.source == mount.target or any(map(os.path.lexists, lies))
-
-
-EVERYTHING = "*"
+EVERYTHING = "*"  # the machine's network as it is
 ANY = "*.*"  # any host but this machine
+KEPT = Path("/run/kern/kept")  # what outlives a child of its home
+_BENEATH = Path("/run/kern/added")  # where the person's folders of `_added` lie
 _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 _SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
-_BENEATH = Path("/run/kern/added")  # where the person's folders of `_added` lie
-KEPT = Path("/run/kern/kept")  # and what outlives a child of its home
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
 
 
@@ -135,31 +90,30 @@ def machine(
     """The system, and in place of the person's home an empty one with programs, in which the caches
     in `own` are kept. `warm`: beneath them lie the person's.
     """
-    names = Path(os.path.realpath("/etc/resolv.conf"))  # leads to what resolves them
-    system = [*map(Path, _SEEN["system"]), names]
-    yield from (Mount(Access.READ, path, path) for path in system)
+    # The last leads to what resolves names.
+    system = [*map(Path, _SEEN["system"]), Path(os.path.realpath("/etc/resolv.conf"))]
+    yield from (Mount(Access.READ, path) for path in system)
     yield from (Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"])
     yield Mount(Access.WRITE, KEPT, own)
     for place in _homes(home):
         yield Mount(Access.EMPTY, place)
         for name in _SEEN["caches"]:
             if warm and place == home and (home / name).is_dir():
-                yield overlay(home / name, own.with_name(f"{own.name}-warm") / _flat(name))
+                yield overlay(home / name, own.with_name(f"{own.name}-warm") / flat(name))
             else:
-                yield Mount(Access.LINK, place / name, KEPT / _flat(name))
+                yield Mount(Access.LINK, place / name, KEPT / flat(name))
     yield from _added(home)
     for path in dict.fromkeys((*programs, *toolchains(home, root))):
-        within = any(path.is_relative_to(one) for one in system if one != Path("/var"))
-        if not within:  # each costs a child some 0.3 ms
-            yield Mount(Access.READ, path, path)
+        if not any(path.is_relative_to(one) for one in system if one != Path("/var")):
+            yield Mount(Access.READ, path)  # each costs a child some 0.3 ms
 
 
 def mountable(found: Iterable[Mount]) -> list[Mount]:
     """What is there. No link lies where something else is mounted, or on the way to it."""
-    there = [one for one in found if one.access is Access.LINK or _is_there(one)]
-    real = {one.target for one in there if one.access is not Access.LINK}
-    taken = real | {path for target in real for path in target.parents}
-    return [one for one in there if one.access is not Access.LINK or one.target not in taken]
+    found = [one for one in found if one.access is Access.LINK or _is_there(one)]
+    real = {one.target for one in found if one.access is not Access.LINK}
+    taken = real.union(*(target.parents for target in real))
+    return [one for one in found if one.access is not Access.LINK or one.target not in taken]
 
 
 def _is_there(one: Mount) -> bool:
@@ -181,6 +135,15 @@ def named(text: str, places: Mapping[Path, Path]) -> str:
     return text
 
 
+def caches() -> Iterator[Path]:
+    """Where they lie in a home that is kept."""
+    return map(Path, map(flat, _SEEN["caches"]))
+
+
+def flat(name: str) -> str:
+    return name.replace("/", "-")
+
+
 def _homes(home: Path) -> list[Path]:
     """Where programs look for it: most heed HOME, Java and ssh what the system says."""
     found = {home}
@@ -198,11 +161,9 @@ def _added(home: Path) -> Iterator[Mount]:
     for folder in (home / name for name in _SEEN["added"]):
         beneath = _BENEATH / folder.relative_to("/")
         yield Mount(Access.READ, beneath, folder)
-        for one in os.scandir(folder) if folder.is_dir() else ():
-            leads = os.readlink(one.path) if one.is_symlink() else ""
-            source = Path(os.path.realpath(folder), leads) if leads else beneath / one.name
-            if not one.name.startswith("."):  # a tool's own lock
-                yield Mount(Access.LINK, folder / one.name, source)
+        for one in folder.glob("[!.]*"):  # but for a tool's own lock
+            source = Path(os.path.realpath(folder), os.readlink(one)) if one.is_symlink() else None
+            yield Mount(Access.LINK, one, source or beneath / one.name)
 
 
 def toolchains(home: Path, root: Path) -> list[Path]:
@@ -255,9 +216,9 @@ def tree(kind: Kind, tree: Tree, room: Room | None, own: Path) -> Iterator[Mount
     `own`: where kern's documents lie.
     """
     access = Access.READ if kind is Kind.READER else Access.WRITE
-    yield Mount(access, tree.root, room.tree if room else tree.root)
+    yield Mount(access, tree.root, room.tree if room else None)
     if tree.git_dir != tree.root / ".git":
-        yield Mount(Access.READ, tree.root / ".git", tree.root / ".git")
+        yield Mount(Access.READ, tree.root / ".git")
     if room and room.git:
         yield Mount(Access.WRITE, tree.git_dir, room.git)
         yield from (Mount(Access.READ, place, source) for place, source in room.shared)
@@ -269,7 +230,7 @@ def tree(kind: Kind, tree: Tree, room: Room | None, own: Path) -> Iterator[Mount
     for path in (*tree.kept, *(() if kind is Kind.COMMITTER else tree.documents)):
         real = Path(os.path.realpath(path))  # elsewhere there is nothing to keep
         if real.is_relative_to(os.path.realpath(tree.root)):
-            yield Mount(Access.READ, real, real)
+            yield Mount(Access.READ, real)
 
 
 # What git obeys or kern remembers, of a git folder that hooks may otherwise write.
@@ -280,9 +241,8 @@ _KEPT_IN_GIT = (
 
 def _git(tree: Tree, *, commits: bool) -> Iterator[Mount]:
     for folder in dict.fromkeys((tree.common_dir, tree.git_dir)):
-        yield Mount(Access.WRITE if commits else Access.READ, folder, folder)
-        for name in _KEPT_IN_GIT if commits else ():
-            yield Mount(Access.READ, folder / name, folder / name)
+        yield Mount(Access.WRITE if commits else Access.READ, folder)
+        yield from (Mount(Access.READ, folder / name) for name in _KEPT_IN_GIT if commits)
         if not commits and (folder / "lfs").is_dir():  # its filters write there, in `git diff` too
             yield Mount(Access.EMPTY, folder / "lfs")
 
@@ -292,14 +252,14 @@ def _room(kind: Kind, tree: Tree, room: Room, own: Path) -> Iterator[Mount]:
         yield Mount(Access.READ, tree.git_dir / "index", room.index)
     for path in tree.documents if kind in (Kind.READER, Kind.WORKER) else ():
         name = path.relative_to(tree.root)  # a gate sees the committed one
-        if (room.tree / name).is_file() and (own / name).is_file():
+        if (room.tree / name).is_file():
             yield Mount(Access.READ, path, own / name)
     for shown in room.shown:
         path, under = tree.root / shown, (one / part(shown) / "upper" for one in room.under)
         if path.is_dir():
             yield overlay(path, room.over / part(shown), *(one for one in under if one.is_dir()))
         else:
-            yield Mount(Access.READ, path, path)
+            yield Mount(Access.READ, path)
 
 
 def part(name: str) -> str:
@@ -316,75 +276,18 @@ def overlay(lower: Path, place: Path, *under: Path) -> Mount:
     return Mount(Access.WRITE, lower, place / "upper", (*under, lower))
 
 
-# ---------------------------------------------------------------- what is kept of a home
-
-
-def keep(own: Path) -> None:
-    """Makes its folders: a child may have left anything there. Raises OSError."""
-    for name in _SEEN["caches"]:
-        clear(own, Path(_flat(name)), folder=True)
-        (own / _flat(name)).mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def _flat(name: str) -> str:
-    return name.replace("/", "-")
-
-
-def clear(outer: Path, way: Path, *, folder: bool) -> None:
-    """What a child left there in the place of a mount, and of the folders on its way: bubblewrap
-    would follow a link.
-    """
-    for one in (*[*way.parents][-2::-1], way):
-        place, wanted = outer / one, folder or one != way
-        if place.is_symlink() or (place.exists() and place.is_dir() is not wanted):
-            remove(place)
-
-
-def remove(place: Path) -> None:
-    if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place)
-    else:
-        place.unlink()
-
-
-# ---------------------------------------------------------------- of agents
-
-
-def settings(needs: Needs, blank: Path, desks: Iterable[Mount]) -> list[Mount]:
-    """Its settings. What is not there lies there empty: an agent could leave it for the next one to
-    obey. `blank`: the folder of `blanks`; `desks`: of its login, in which most of them lie.
-    """
-    found = []
-    for path in map(Path, needs.settings):
-        name = "file.json" if path.suffix == ".json" else "file" if path.suffix else "folder"
-        source = path if path.exists() else blank / name
-        found.append(Mount(Access.READ, path, source))
-        for one in desks:
-            if one.source and one.source != one.target and path.is_relative_to(one.target):
-                clear(one.source, path.relative_to(one.target), folder=source.is_dir())
-    return found
-
-
-def blanks(folder: Path) -> None:
-    """An empty file, one of JSON, and a folder."""
-    (folder / "folder").mkdir(parents=True, exist_ok=True)
-    (folder / "file").write_text("")
-    (folder / "file.json").write_text("{}\n")
-
-
 # ---------------------------------------------------------------- hosts and variables
 
 
-def ports(hosts: Collection[str] | None) -> tuple[int, ...]:
+def ports(hosts: Collection[str]) -> tuple[int, ...]:
     """Of this machine's loopback, as `localhost:5432` among the hosts names them."""
-    found = [one.rpartition(":") for one in hosts or ()]
+    found = [one.rpartition(":") for one in hosts]
     return tuple(sorted({int(p) for name, _, p in found if name in _LOCAL and p.isdecimal()}))
 
 
-def reaches(host: str, hosts: Collection[str] | None) -> bool:
+def reaches(host: str, hosts: Collection[str]) -> bool:
     """`example.com` is itself alone, `*.example.com` all that ends so."""
-    host = host.lower().rstrip(".")
-    found = (ANY,) if hosts is None else tuple(map(str.lower, hosts))
+    host, found = host.lower().rstrip("."), tuple(map(str.lower, hosts))
     wild = (one[1:] for one in found if one.startswith("*."))
     return ANY in found or host in found or host.endswith(tuple(wild))
 

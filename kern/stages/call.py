@@ -20,8 +20,8 @@ from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.models import Choice
 from kern.sandbox import closed
-from kern.sandbox.confine import Hold, unheld
-from kern.sandbox.wall import Kind, Room, Wall
+from kern.sandbox.confine import Confined, Hold, unheld
+from kern.sandbox.wall import Kind, Room
 from kern.stages import output
 from kern.stages.output import Output, Watch
 from kern.stages.prompts import Prompt, announced
@@ -39,7 +39,7 @@ _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 _FOREGROUND = (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor", "false"))
 
 
-Run = Callable[[Prompt, str], tuple[process.Ran, Wall | None]]  # of a task's text
+Run = Callable[[Prompt, str], tuple[process.Ran, Confined]]  # of a task's text
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Caller:
         stage, task, at = prompt.stage, began.task, time.monotonic()
         agent = self._program(prompt).agent
         try:
-            ran, wall = run(prompt, task)
+            ran, held = run(prompt, task)
         except (Interrupted, BudgetReached):
             self.cut_off(began, seconds=time.monotonic() - at)
             raise
@@ -166,7 +166,7 @@ class Caller:
         fault = output.timed_out(stage, ended, acted=bool(found.acts)) or found.error
         hidden, why = plain.secrets(os.environ), ""
         if fault:
-            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", wall)
+            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", held)
             why = fault.message = plain.masked("; ".join((fault.message, *shut)), hidden)
         broke = isinstance(fault, OverBudget) and bool(self._left(task))
         self._count(found, task)
@@ -204,7 +204,7 @@ class Caller:
         config: Sequence[tuple[str, str]],
         gates: Sequence[Gate],
         room: Room | None,
-    ) -> tuple[process.Ran, Wall | None]:
+    ) -> tuple[process.Ran, Confined]:
         """And what it saw of the machine, where a sandbox held it. What is laid into the scratch
         folder stays: until the answer is saved, nothing else is to happen.
         """
@@ -254,7 +254,7 @@ class Caller:
             idle=idle and max(idle, checking),
         )
         watch.end()
-        return ran, held.wall
+        return ran, held
 
     def _program(self, prompt: Prompt) -> Program:
         if found := self.programs.get(prompt.by.agent):

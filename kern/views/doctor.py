@@ -21,7 +21,7 @@ from kern.git.repository import Repo
 from kern.model import SPEC
 from kern.pipeline import agents, inside, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
-from kern.sandbox.confine import Means
+from kern.sandbox.means import Means
 from kern.spec import notes
 from kern.spec.parse import Spec, parse
 from kern.stages import prompts

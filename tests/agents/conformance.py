@@ -20,10 +20,10 @@ from kern.errors import KernError
 from kern.events import Acted, StageRetried
 from kern.model import Role, Stage
 from kern.models import Choice
-from kern.person import Mode
+from kern.person import Holding, Mode
 from kern.sandbox import confine
 from kern.sandbox.confine import Hold, Sandbox, unheld
-from kern.sandbox.wall import EVERYTHING, Grants, Tree
+from kern.sandbox.wall import EVERYTHING, Tree
 from kern.stages.call import Caller
 from kern.stages.prompts import Prompt
 from kern.system import process, workspace
@@ -328,7 +328,7 @@ def held(cli: Cli, root: Path) -> Hold:
     """The sandbox of a run, for one that nothing else holds to reading."""
     home, own, git = root.parent / "home", root.parent / "own", root / ".git"
     needs = {cli.name: places.needs(cli.agent.places, os.environ, str(home), lambda place: "")}
-    grants = Grants(read=(root.parent / "scratch",), network=(EVERYTHING,))
+    grants = Holding(read=(f"{root.parent}/scratch",), network=(EVERYTHING,))
     tree, programs = Tree(root, git, git), confine.programs(home, cli.binary)
     confine.homes(own)
     return confine.chosen(Mode.BWRAP, Sandbox(tree, home, own, grants, needs, programs)).confine

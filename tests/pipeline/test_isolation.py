@@ -107,18 +107,3 @@ def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Pat
     git("config", "core.hooksPath", str(tmp_path / "hooks"))
     wanted = isolation.wanted(open_at(repo), workspace.scope(repo, "main"), [], Person())
     assert {home / "work.gitconfig", home / "ignored", tmp_path / "hooks"} <= {*wanted.programs}
-
-
-@pytest.mark.parametrize("state", ["", "state", "REPO/state", "LINK/state", "OUTSIDE/state"])
-def test_the_homes_of_children_lie_outside_of_the_tree(
-    repo: Path, tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "link").symlink_to(repo)
-    for name, place in (("REPO", repo), ("LINK", tmp_path / "link"), ("OUTSIDE", tmp_path)):
-        state = state.replace(name, str(place))
-    monkeypatch.setenv("XDG_STATE_HOME", state)
-    monkeypatch.chdir(repo)
-    found = isolation.homes(open_at(repo))
-    usual = Path.home() / ".local" / "state"
-    folder = Path(state) if state == f"{tmp_path}/state" else usual
-    assert found.parent == folder / "kern" / "homes"

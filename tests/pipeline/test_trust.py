@@ -1,7 +1,6 @@
 """Nothing of a repository is started before a person has seen it and said yes."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from kern.agents import protocol
 from kern.config import Gate
 from kern.errors import UsageError
 from kern.git import repository
-from kern.pipeline import trust
+from kern.pipeline import isolation, trust
 from kern.pipeline.trust import Started
 from kern.spec.parse import parse
 from tests.conftest import Git
@@ -143,37 +142,30 @@ def test_worktrees_share_it_and_another_clone_at_the_same_place_does_not(
     assert trust.known(trust.place(repository.open_at(repo))) is None
 
 
-@pytest.mark.parametrize("harm", ["torn", "list", "others may write", "a link", "a folder"])
-def test_a_record_that_is_damaged_or_anybodys_counts_for_nothing(
-    repo: Path, harm: str, tmp_path: Path
-) -> None:
+def test_a_record_that_is_damaged_counts_for_nothing(repo: Path) -> None:
     found = repository.open_at(repo)
     trust.agree(found, ("a",))
     record = trust.place(found)
-    match harm:
-        case "torn":
-            record.write_bytes(record.read_bytes()[:20])
-        case "list":
-            record.write_text("[]")
-        case "others may write":
-            record.chmod(0o666)
-        case "a link":
-            record.rename(tmp_path / "elsewhere")
-            record.symlink_to(tmp_path / "elsewhere")
-        case "a folder":
-            record.unlink()
-            record.mkdir()
-    assert trust.known(record) is None
-    assert trust.questions(found, Started(("a",)), unheld) == ["a"]
+    for text in (record.read_text()[:20], "[]"):
+        record.write_text(text)
+        assert trust.known(record) is None
+        assert trust.questions(found, Started(("a",)), unheld) == ["a"]
 
 
-def test_it_lies_where_no_repository_can_write(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("state", ["", "state", "REPO/state", "LINK/state", "OUTSIDE/state"])
+def test_what_kern_remembers_lies_where_no_repository_can_write(
+    repo: Path, tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(repo)
+    for name, place in (("REPO", repo), ("LINK", tmp_path / "link"), ("OUTSIDE", tmp_path)):
+        state = state.replace(name, str(place))
+    monkeypatch.setenv("XDG_STATE_HOME", state)
+    monkeypatch.chdir(repo)
+    usual = Path.home() / ".local" / "state"
+    folder = Path(state) if state == f"{tmp_path}/state" else usual
     found = repository.open_at(repo)
-    assert not trust.place(found).is_relative_to(repo)
-    monkeypatch.setenv("XDG_STATE_HOME", str(repo / "state"))
-    with pytest.raises(UsageError, match="trust itself"):
-        trust.place(found)
-    assert not os.path.exists(repo / "state")
+    assert trust.place(found).parent == folder / "kern" / "trust"
+    assert isolation.homes(found).parent == folder / "kern" / "homes"
 
 
 def test_what_a_person_types_themselves_is_their_yes_to_that_line_alone(repo: Path) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import resource
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,15 +16,12 @@ from pathlib import Path
 import pytest
 
 from kern.model import Needs
-from kern.person import Mode
-from kern.sandbox import bubblewrap, confine
+from kern.person import Holding, Mode
+from kern.sandbox import confine
 from kern.sandbox.confine import Sandbox, chosen
 from kern.sandbox.proxy import Relay, Request, is_own, request, upstream
-from kern.sandbox.wall import ANY, Grants, Kind, Tree, ports, reaches
-
-needs_bwrap = pytest.mark.skipif(
-    not shutil.which(bubblewrap.PROGRAM), reason="bubblewrap is not installed"
-)
+from kern.sandbox.wall import ANY, Kind, Tree, ports, reaches
+from tests.sandbox.test_wall import needs_bwrap
 
 
 class _Told(BaseHTTPRequestHandler):
@@ -62,19 +58,18 @@ elsewhere = pytest.mark.parametrize("server", [ELSEWHERE], indirect=True)
 class Net:
     """A sandbox with a relay. `open_to_me`: what is on this machine counts as any other host."""
 
-    def __init__(self, tmp_path: Path, grants: Grants, *, open_to_me: bool = True) -> None:
+    def __init__(self, tmp_path: Path, grants: Holding, *, open_to_me: bool = True) -> None:
         confine.homes(tmp_path / "own")
-        (tmp_path / "sockets").mkdir()
         root = tmp_path / "tree"
         (root / ".git").mkdir(parents=True)
         tree = Tree(root, root / ".git", root / ".git")
         programs = confine.programs(tmp_path / "home", sys.executable)
         wanted = Sandbox(tree, tmp_path / "home", tmp_path / "own", grants, programs=programs)
-        self.held = chosen(Mode.BWRAP, replace(wanted, sockets=tmp_path / "sockets"))
+        self.held = chosen(Mode.BWRAP, replace(wanted, relay=tmp_path / "relay"))
         self.refused: list[str] = []
         closed = (lambda way: False) if open_to_me else is_own
-        place = str(self.held.socket(""))
-        self.relay = Relay(place, self.held.hosts(""), self.refused.append, closed)
+        place = str(self.held.relay)
+        self.relay = Relay(place, self.held.hosts, self.refused.append, closed)
 
     def python(self, code: str) -> "subprocess.CompletedProcess[str]":
         confined = self.held.confine(Kind.CHECK, [sys.executable, "-c", code], os.environ)
@@ -92,7 +87,7 @@ class Net:
 @needs_bwrap
 @elsewhere
 def test_any_host_is_reached_but_this_machine(tmp_path: Path, server: int) -> None:
-    net = Net(tmp_path, Grants(), open_to_me=False)
+    net = Net(tmp_path, Holding(), open_to_me=False)
     said = net.fetch(f"http://{ELSEWHERE}:{server}/")
     assert "403" in said.stderr and net.refused == [f"{ELSEWHERE}:{server}"]
     assert "403" in net.fetch(f"http://{ELSEWHERE}:1/").stderr, "nor what listens there"
@@ -104,7 +99,7 @@ def test_any_host_is_reached_but_this_machine(tmp_path: Path, server: int) -> No
 @needs_bwrap
 @elsewhere
 def test_a_list_of_hosts_is_all_that_is_reached(tmp_path: Path, server: int) -> None:
-    net = Net(tmp_path, Grants(network=(ELSEWHERE,)))
+    net = Net(tmp_path, Holding(network=(ELSEWHERE,)))
     assert net.fetch(f"http://{ELSEWHERE}:{server}/x").stdout == "b'/x'\n"
     assert "403" in net.fetch("http://other.invalid:1/").stderr
     assert net.refused == ["other.invalid:1"]
@@ -113,7 +108,7 @@ def test_a_list_of_hosts_is_all_that_is_reached(tmp_path: Path, server: int) -> 
 @needs_bwrap
 @elsewhere
 def test_a_kept_connection_carries_each_request_to_its_host(tmp_path: Path, server: int) -> None:
-    net = Net(tmp_path, Grants())
+    net = Net(tmp_path, Holding())
     code = (
         "import http.client, os; from urllib.parse import urlsplit\n"
         "proxy = urlsplit(os.environ['http_proxy'])\n"
@@ -128,7 +123,7 @@ def test_a_kept_connection_carries_each_request_to_its_host(tmp_path: Path, serv
 
 @needs_bwrap
 def test_a_server_of_its_own_answers_on_localhost(tmp_path: Path) -> None:
-    net = Net(tmp_path, Grants(network=()))
+    net = Net(tmp_path, Holding(network=()))
     code = (
         "import http.server, threading, urllib.request as u\n"
         "s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n"
@@ -140,13 +135,13 @@ def test_a_server_of_its_own_answers_on_localhost(tmp_path: Path) -> None:
 
 @needs_bwrap
 def test_a_named_port_of_this_machine_is_there(tmp_path: Path, server: int) -> None:
-    net = Net(tmp_path, Grants(network=(f"localhost:{server}",)), open_to_me=False)
+    net = Net(tmp_path, Holding(network=(f"localhost:{server}",)), open_to_me=False)
     assert net.fetch(f"http://localhost:{server}/x").stdout == "b'/x'\n"
 
 
 @needs_bwrap
 def test_the_whole_network_is_the_persons_word(tmp_path: Path, server: int) -> None:
-    net = Net(tmp_path, Grants(network=("*",)))
+    net = Net(tmp_path, Holding(network=("*",)))
     assert net.fetch(f"http://127.0.0.1:{server}/x").stdout == "b'/x'\n"
 
 
@@ -156,24 +151,23 @@ def test_abstract_sockets_are_closed(tmp_path: Path) -> None:
         listening.bind("\0kern-test-abstract")
         listening.listen()
         ask = "import socket; socket.socket(socket.AF_UNIX).connect('\\0kern-test-abstract')"
-        assert Net(tmp_path, Grants()).python(ask).returncode
+        assert Net(tmp_path, Holding()).python(ask).returncode
 
 
-def test_what_a_child_may_reach_is_the_persons_list_and_its_agents_own() -> None:
+def test_what_a_child_may_reach_is_the_persons_list_and_what_agents_need() -> None:
     tree = Tree(Path("/r"), Path("/r/.git"), Path("/r/.git"))
     needs = {"a": Needs(hosts=("api.example", "127.0.0.1:4141"))}
 
-    def hosts(agent: str, network: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        held = Sandbox(tree, Path("/h"), Path("/o"), Grants(network=network), needs)
-        return held.hosts(agent)
+    def hosts(network: tuple[str, ...] | None, **agents: Needs) -> tuple[str, ...]:
+        return Sandbox(tree, Path("/h"), Path("/o"), Holding(network=network), agents).hosts
 
-    assert hosts("", None) is None
-    assert hosts("a", None) == ("127.0.0.1:4141", ANY)
-    assert hosts("", ("localhost:5432",)) == ("localhost:5432", ANY), "a port narrows nothing"
-    assert hosts("", ("x.org",)) == ("x.org",)
-    assert hosts("", ()) == ()
-    assert hosts("a", ()) == ("api.example", "127.0.0.1:4141")
-    assert ports(hosts("a", None)) == (4141,)
+    assert hosts(None) == (ANY,)
+    assert hosts(None, **needs) == ("127.0.0.1:4141", ANY)
+    assert hosts(("localhost:5432",)) == ("localhost:5432", ANY), "a port narrows nothing"
+    assert hosts(("x.org",)) == ("x.org",)
+    assert hosts(()) == ()
+    assert hosts((), **needs) == ("api.example", "127.0.0.1:4141")
+    assert ports(hosts(None, **needs)) == (4141,)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +194,7 @@ def test_behind_a_proxy_of_the_persons_own_it_asks_that_one(
     tmp_path: Path, server: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which hears the whole address, and its password, which no child has seen."""
-    net = Net(tmp_path, Grants(network=("open.invalid",)))
+    net = Net(tmp_path, Holding(network=("open.invalid",)))
     monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{server}")
     monkeypatch.delenv("no_proxy", raising=False)
     asked = net.fetch("http://open.invalid/x")
@@ -214,7 +208,7 @@ def test_behind_a_proxy_of_the_persons_own_it_asks_that_one(
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[Relay]:
     """Its children are sockets of this process."""
-    relay = Relay(str(tmp_path / "relay"), None, lambda host: None, lambda server: False)
+    relay = Relay(str(tmp_path / "relay"), (ANY,), lambda host: None, lambda server: False)
     yield relay
     relay.close()
 
@@ -265,7 +259,7 @@ def test_nothing_is_left_of_what_a_child_hands_over_in_place_of_a_socket(bare: R
 
 def test_a_relay_that_is_closed_leaves_no_thread(tmp_path: Path) -> None:
     before = threading.active_count()
-    relay = Relay(str(tmp_path / "relay"), None, lambda host: None)
+    relay = Relay(str(tmp_path / "relay"), (ANY,), lambda host: None)
     time.sleep(0.1)  # until it waits
     relay.close()
     assert _settled(threading.active_count, before) == before
@@ -307,7 +301,7 @@ def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(
         for name in ("HTTPS_PROXY", "https_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
         refused: list[str] = []
-        relay = Relay(str(tmp_path / "relay"), None, refused.append)
+        relay = Relay(str(tmp_path / "relay"), (ANY,), refused.append)
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         with (

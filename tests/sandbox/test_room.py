@@ -14,11 +14,11 @@ import pytest
 
 from kern.git.repository import open_at
 from kern.git.room import Room
-from kern.person import Mode
+from kern.person import Holding, Mode
 from kern.sandbox import confine, wall
-from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.confine import Sandbox, chosen
-from kern.sandbox.wall import Grants, Kind, Tree
+from kern.sandbox.means import Overlays
+from kern.sandbox.wall import Kind, Tree
 from tests.conftest import Git
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -28,14 +28,12 @@ Run = Callable[[str], "subprocess.CompletedProcess[str]"]
 
 def held(root: Path, tmp_path: Path) -> Sandbox:
     confine.homes(tmp_path / "own")
-    (tmp_path / "sockets").mkdir(exist_ok=True)
     wanted = Sandbox(
         Tree(root, root / ".git", root / ".git"),
         tmp_path / "home",
         tmp_path / "own",
-        Grants(network=("*",)),
+        Holding(network=("*",)),
         programs=confine.programs(tmp_path / "home", sys.executable),
-        sockets=tmp_path / "sockets",
     )
     return chosen(Mode.BWRAP, wanted)
 

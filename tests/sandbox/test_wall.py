@@ -13,15 +13,15 @@ import pytest
 
 from kern.errors import UsageError
 from kern.model import Needs
-from kern.person import Mode
-from kern.sandbox import bubblewrap, confine, seatbelt, wall
-from kern.sandbox.bubblewrap import Overlays
-from kern.sandbox.confine import Means, Sandbox, chosen
-from kern.sandbox.wall import Access, Grants, Kind, Mount, Tree, Wall
+from kern.person import Holding, Mode
+from kern.sandbox import confine, means, wall
+from kern.sandbox.confine import Sandbox, chosen
+from kern.sandbox.means import Means, Overlays
+from kern.sandbox.wall import Access, Kind, Mount, Tree
 from tests.conftest import Git
 
 needs_bwrap = pytest.mark.skipif(
-    not shutil.which(bubblewrap.PROGRAM), reason="bubblewrap is not installed"
+    not shutil.which(means.BWRAP), reason="bubblewrap is not installed"
 )
 HOME = (
     *(".ssh/id", ".netrc", ".npmrc", "other/.env", ".cache/uv/x", ".bash_history", "bin/tool"),
@@ -131,7 +131,7 @@ def test_caches_are_kept_and_nobody_finds_what_implement_left_but_implement(worl
 
 @needs_bwrap
 def test_the_persons_caches_lie_beneath_and_stay_as_they_are(world: World) -> None:
-    held = chosen(Mode.BWRAP, replace(world.wanted, sockets=world.root))
+    held = chosen(Mode.BWRAP, world.wanted)
     if held.overlays is not Overlays.OWN:
         pytest.skip("this bubblewrap mounts nothing of that kind")
     for kind in (Kind.WORKER, Kind.CHECK):
@@ -156,7 +156,7 @@ def test_nothing_else_is_left_in_a_home_for_the_next(world: World, kind: Kind) -
 
 @needs_bwrap
 def test_no_link_for_a_cache_is_made_in_what_the_person_opened(world: World) -> None:
-    opened = Grants(write=(world.home / ".cache",), read=(world.home / ".cargo",))
+    opened = Holding(write=(f"{world.home}/.cache",), read=(f"{world.home}/.cargo",))
     done = world.sh(Kind.CHECK, "cat ~/.cache/uv/x && echo y > ~/.cache/uv/y", grants=opened)
     assert (done.returncode, done.stdout) == (0, "secret")
     assert [path.name for path in (world.home / ".cache").iterdir()] == ["uv"]
@@ -192,7 +192,7 @@ def test_variables_are_a_list(world: World, monkeypatch: pytest.MonkeyPatch) -> 
         names = {line.partition("=")[0] for line in out.splitlines()}
         assert names & {*theirs} == ({seen} if seen else set())
         assert {"PATH", "HOME", "GIT_INDEX_FILE", "TMPDIR"} <= names
-    opened = world.sh(Kind.CHECK, "env", grants=Grants(env=("DATABASE_URL",))).stdout
+    opened = world.sh(Kind.CHECK, "env", grants=Holding(env=("DATABASE_URL",))).stdout
     assert "DATABASE_URL=p" in opened
 
 
@@ -235,14 +235,14 @@ def test_what_the_person_opens_is_open(world: World, tmp_path: Path) -> None:
     (tmp_path / "data/x").write_text("x")
     place = f"{tmp_path}/data/x"
     for grants, reads, writes in (
-        (Grants(), False, False),
-        (Grants(read=(tmp_path / "data",)), True, False),
-        (Grants(write=(tmp_path / "data",)), True, True),
+        (Holding(), False, False),
+        (Holding(read=(f"{tmp_path}/data",)), True, False),
+        (Holding(write=(f"{tmp_path}/data",)), True, True),
     ):
         assert (world.sh(Kind.CHECK, f"cat {place}", grants=grants).returncode == 0) is reads
         done = world.sh(Kind.CHECK, f"echo y >> {place}", grants=grants)
         assert (done.returncode == 0) is writes
-    opened = Grants(devices=(Path("/dev/zero"),), read=(tmp_path / "nowhere",))
+    opened = Holding(devices=("/dev/zero",), read=(f"{tmp_path}/nowhere",))
     assert world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened).stdout.strip() == "4"
 
 
@@ -325,7 +325,7 @@ def test_the_keys_of_the_persons_session_stay_there(
     if "skip" in seen.stderr or "KeyError" in seen.stderr:
         pytest.skip("this machine keeps no keys")
     assert seen.returncode == 1, "without a sandbox they are there"
-    held = chosen(Mode.BWRAP, replace(world.wanted, grants=Grants(network=network)))
+    held = chosen(Mode.BWRAP, replace(world.wanted, grants=Holding(network=network)))
     confined = held.confine(Kind.WORKER, ask, os.environ)
     argv = (*ask, *confined.argv)
     assert subprocess.run(argv, env=dict(confined.env), check=False).returncode == 0
@@ -404,7 +404,7 @@ def test_why_it_cannot_work_here_is_known(
     broken.chmod(0o755)
 
     def find(name: str) -> str | None:
-        return str(broken) if name == bubblewrap.PROGRAM else None
+        return str(broken) if name == means.BWRAP else None
 
     with pytest.raises(UsageError, match=r"sandbox = .bwrap. cannot be") as raised:
         chosen(Mode.BWRAP, world.wanted, find)
@@ -440,7 +440,7 @@ def test_the_profile_of_macos_closes_the_home_and_opens_what_is_listed(tmp_path:
     tool = home / ".cargo/bin"
     tool.mkdir(parents=True)
     mounts = [Mount(Access.READ, tool, tool), Mount(Access.WRITE, home, own)]
-    *_, profile = seatbelt.argv(Wall(mounts, tmp_path, home, hosts=()), own)
+    *_, profile = means.seatbelt(mounts, home, own, online=False)
     assert (own / ".cargo/bin").resolve() == tool
     lines = profile.splitlines()
     closed = lines.index(f'(deny file-read* (subpath "{home}"))')

@@ -1,0 +1,142 @@
+"""What comes before a command so that a list of mounts holds it: bubblewrap's options, or a profile
+of macOS's sandbox-exec; and why bubblewrap cannot work here.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import tomllib
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from kern.sandbox.wall import KEPT, Access, Mount
+
+BWRAP, SEATBELT = "bwrap", "sandbox-exec"
+INSTALL = "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"
+_SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin"
+_NAMESPACES = (
+    *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+    *("--unshare-cgroup-try", "--cap-drop", "ALL"),
+)
+_REASONS = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text("utf-8"))["reasons"]
+
+
+class Means(StrEnum):
+    """What holds a child."""
+
+    BWRAP = "bubblewrap"
+    SEATBELT = "sandbox-exec"
+    NONE = "nothing"
+
+
+class Overlays(StrEnum):
+    OWN = "own"  # bubblewrap's, from 0.11
+    BEFORE = "before"  # mounted before it starts, in a namespace around it
+    NONE = "none"  # what would be beneath is seen, and not written
+
+
+def bubblewrap(
+    program: str, mounts: Sequence[Mount], root: Path, over: Overlays, *, apart: bool, dies: bool
+) -> list[str]:
+    """`dies`: at once, with all that it has started, when the command or kern does. `apart`: with a
+    network of its own.
+    """
+    user, before = os.getuid(), over is Overlays.BEFORE
+    layered = [_mount(one, one.source) for one in mounts if one.lower and one.source and before]
+    found = [*_mounting(layered, user)] if layered else []
+    found += [program, *_NAMESPACES]
+    if before and user:  # who is root there is nobody else
+        found += ["--unshare-user", "--uid", str(user), "--gid", str(os.getgid())]
+    found += ["--die-with-parent"] * dies + ["--unshare-net"] * apart
+    found += ["--dev", "/dev", "--proc", "/proc"]
+    # They ask for the user alone, and for no capability.
+    found += ["--ro-bind", "/proc/sys", "/proc/sys"] if not user else []
+    for one in mounts:
+        found += map(str, _words(one, over))
+    return [*found, "--remount-ro", "/", "--chdir", str(root), "--"]
+
+
+def _words(one: Mount, over: Overlays) -> Sequence[str | Path]:
+    if one.access is Access.EMPTY:
+        return one.access, one.target
+    if one.target.is_symlink() and one.target.parent == Path("/"):
+        return Access.LINK, os.readlink(one.target), one.target
+    if not one.lower or not one.source:
+        return one.access, one.source or one.target, one.target
+    if over is Overlays.NONE:
+        return Access.READ, one.lower[-1], one.target
+    if over is Overlays.BEFORE:
+        return Access.WRITE, one.source.with_name("merged"), one.target
+    lower = [word for path in reversed(one.lower) for word in ("--overlay-src", path)]
+    return *lower, "--overlay", one.source, one.source.with_name("work"), one.target
+
+
+def _mounting(lines: Sequence[str], user: int) -> Iterator[str]:
+    """A shell that mounts overlays and becomes what follows: for an ordinary user in a user
+    namespace (Linux 5.11).
+    """
+    yield from (_program("unshare"), "-Urm" if user else "-m", _program("sh"), "-c")
+    yield from (" && ".join([*lines, 'exec "$@"']), "sh")
+
+
+def _mount(one: Mount, upper: Path) -> str:
+    places = upper, upper.with_name("work"), *one.lower
+    over, work, *lower = (re.sub(r"([\\,:])", r"\\\1", str(path)) for path in places)
+    options = f"lowerdir={':'.join(lower)},upperdir={over},workdir={work},userxattr"
+    merged = str(upper.with_name("merged"))
+    return shlex.join((_program("mount"), "-t", "overlay", "overlay", "-o", options, merged))
+
+
+def _program(name: str) -> str:
+    """The system's: what PATH names may lie in the tree, and this runs outside of the sandbox."""
+    return shutil.which(name, path=_SYSTEM) or f"/bin/{name}"
+
+
+def reason(code: int, complaint: str) -> tuple[str, str]:
+    """Why a trial failed, and what helps."""
+    for known in _REASONS:
+        if known["sign"] in complaint:
+            return known["why"], known["remedy"]
+    last = complaint.strip().splitlines()[-1:] or [f"it ended with {code}"]
+    return f"bubblewrap does not work here: {last[0]}", "kern doctor"
+
+
+# ---------------------------------------------------------------- macOS: not tried
+
+
+_READ = "(allow file-read* {0})(deny file-write* {0})"
+_WRITE = "(allow file-read* file-write* {0})"
+
+
+def seatbelt(mounts: Sequence[Mount], home: Path, own: Path, *, online: bool) -> list[str]:
+    """Written by its documentation. It can mount nothing, so that HOME names kern's `own`, and
+    links in that lead to what may be read. The last rule that fits counts. `online`: any host,
+    else this machine alone, since there is no relay.
+    """
+    rules = ["(version 1)(allow default)(deny file-write*)", f"(deny file-read* {_below(home)})"]
+    writable = (own, *map(Path, ("/dev", "/private/tmp", "/private/var/folders")))
+    rules += [_WRITE.format(_below(path)) for path in writable]
+    for one in mounts:
+        source = one.source or one.target
+        if one.access is Access.EMPTY or source.is_relative_to(KEPT):
+            continue
+        if one.access is not Access.LINK and source != one.target:
+            continue
+        reads = one.access in (Access.READ, Access.LINK)
+        rules.append((_READ if reads else _WRITE).format(_below(one.target)))
+        if one.target.is_relative_to(home):
+            place = own / one.target.relative_to(home)
+            with contextlib.suppress(OSError):  # it is there
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.symlink_to(one.target)
+    rules.append("(deny signal (target others))")
+    rules += [] if online else ['(deny network*)(allow network* (remote ip "localhost:*"))']
+    return [SEATBELT, "-p", "\n".join(rules)]
+
+
+def _below(path: Path) -> str:
+    quoted = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'(subpath "{quoted}")'
