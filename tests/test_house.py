@@ -33,7 +33,7 @@ _KNOWING = ("checks", "sandbox", "spec", "memory", "git", "agents", "journal", "
 # Each room, and the rooms that it may import from; all may import the words.
 ROOMS: dict[str, tuple[str, ...]] = {
     "system": (),
-    "sandbox": (),
+    "sandbox": ("system",),
     "spec": ("system",),
     "memory": ("system",),
     "git": ("system",),

@@ -77,6 +77,8 @@ def _places(
             yield _unwritten(str(path)) if written == "/" else _opened_by("write", written)
         elif not read_only:
             for one in (one for one in (path, _real(path)) if not seen.get(one, "e")):
+                if not os.access(one, os.R_OK) or (one.is_dir() and not os.listdir(one)):
+                    continue  # the person cannot read it either, or nothing of it is missing
                 key = "devices" if one.is_relative_to("/dev") else "read"
                 yield _opened_by(key, _name(one, home))
 

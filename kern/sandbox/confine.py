@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import kern
 from kern.errors import KernError, UsageError
@@ -43,21 +42,8 @@ class Confined:
     sandbox: "Sandbox | None" = None  # None where nothing holds it
 
 
-class Hold(Protocol):
-    """Puts before a command what holds it. `write`: what it is handed beside the rest. `agent`:
-    whose command it is, by its name; empty where it is none's.
-    """
-
-    def __call__(
-        self,
-        kind: Kind,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        *,
-        write: Sequence[Path] = (),
-        agent: str = "",
-        room: Room | None = None,
-    ) -> Confined: ...
+# Puts before a command what holds it: see `Sandbox.confine`.
+Hold = Callable[..., Confined]
 
 
 def unheld(kind: Kind, argv: Sequence[str], env: Mapping[str, str], **more: object) -> Confined:
@@ -107,6 +93,9 @@ class Sandbox:
         agent: str = "",
         room: Room | None = None,
     ) -> Confined:
+        """`write`: what it is handed beside the rest. `agent`: whose command it is, by its name;
+        empty where it is none's.
+        """
         if self.means is Means.NONE:
             return unheld(kind, argv, env)
         tree, commits = (room and room.home) or self.tree, kind is Kind.COMMITTER
@@ -256,9 +245,11 @@ def _obstacle(wanted: Sandbox, program: str) -> tuple[str, str]:
 
 def _tried(held: Sandbox) -> tuple[Sandbox, str, str]:
     """Held as an agent is, but for what a repository has a say in; with the overlays that can lie
-    over folders of the disk on which the repository is. Else why not, and what helps.
+    over folders of the disk on which the repository is, where it is for a run, which has a relay.
+    Else why not, and what helps.
     """
-    near = held.tree.git_dir if os.access(held.tree.git_dir, os.W_OK) else None
+    runs = held.relay and os.access(held.tree.git_dir, os.W_OK)
+    near = held.tree.git_dir if runs else None
     code, complaint = 0, ""
     with tempfile.TemporaryDirectory(dir=near) as place:
         root = Path(place)
@@ -268,10 +259,10 @@ def _tried(held: Sandbox) -> tuple[Sandbox, str, str]:
         tree = Tree(root, root / ".git", root / ".git")
         room = Room(root, index, root / "over", ("lower",))
         bare = replace(held, tree=tree, grants=Holding(), relay=None, alone=False)
-        for over in Overlays:
+        for over in Overlays if held.relay else (Overlays.NONE,):
             argv = ["true"] if over is Overlays.NONE else ["touch", str(root / "lower/x")]
             trial = replace(bare, overlays=over).confine(Kind.WORKER, argv, os.environ, room=room)
             code, _, complaint = process.heard(trial.argv, _TRIAL_S, env=trial.env)
             if not code:
-                return replace(held, overlays=over), "", ""
+                return replace(held, overlays=over if held.relay else held.overlays), "", ""
     return held, *means.reason(code, complaint)

@@ -15,7 +15,6 @@ import threading
 import urllib.request
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Collection
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from kern import plain
@@ -35,25 +34,19 @@ _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
 _METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
 
 
-class Request(NamedTuple):
-    """What a child asks for, by the head of its request."""
-
-    host: str
-    port: int
-    line: bytes  # the first, for the server there; empty of a CONNECT, which it does not hear
-
-
-def request(head: bytes) -> Request:
-    """Raises ValueError."""
+def request(head: bytes) -> tuple[str, int, bytes]:
+    """Host, port, and the first line for the server there; of a CONNECT, which it does not hear, an
+    empty one. Raises ValueError.
+    """
     method, url, version = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
     if method == "CONNECT":
         host, _, port = url.rpartition(":")
-        return Request(host.strip("[]"), int(port), b"")
+        return host.strip("[]"), int(port), b""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Request(parts.hostname, parts.port or 80, f"{method} {path} {version}".encode("latin-1"))
+    return parts.hostname, parts.port or 80, f"{method} {path} {version}".encode("latin-1")
 
 
 def headed(head: bytes, first: bytes, *fields: bytes) -> bytes:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kern import person
+from kern import config, person
 from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.errors import UsageError
@@ -107,3 +107,12 @@ def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Pat
     git("config", "core.hooksPath", str(tmp_path / "hooks"))
     wanted = isolation.wanted(open_at(repo), workspace.scope(repo, "main"), [], Person())
     assert {home / "work.gitconfig", home / "ignored", tmp_path / "hooks"} <= {*wanted.programs}
+
+
+@pytest.mark.parametrize(
+    "text", ['[sandbox]\nmode = "off"', 'sandbox = "off"', 'trust = "once"', "[sandbox]\nwrite = 1"]
+)
+def test_a_repository_that_would_open_it_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"kern\.toml") as raised:
+        config.parse(text)
+    assert raised.value.hint

@@ -72,11 +72,6 @@ def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> Non
             assert line.startswith(start), line
 
 
-def test_a_plain_repository_starts_nothing_of_its_own(repo: Path) -> None:
-    found = repository.open_at(repo)
-    assert trust.started(found, config.Settings(), parse("- [ ] a\n"), [AGENT]) == Started()
-
-
 def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None:
     code, installed = repo / ".opencode/plugin/a.js", repo / ".opencode/node_modules/b/package.json"
     for file in (code, installed):

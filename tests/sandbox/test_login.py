@@ -93,13 +93,3 @@ def test_a_login_that_is_a_link_stays_one(place: tuple[Needs, Path, Path]) -> No
     (source / "cred.json").write_text(token("2"))
     login.lay(needs, home, own)
     assert (home / ".claude/cred.json").is_symlink() and "2" in (home / "dotfile").read_text()
-
-
-def test_who_is_logged_out_is_so_within(place: tuple[Needs, Path, Path]) -> None:
-    needs, home, own = place
-    login.lay(needs, home, own)
-    (home / ".claude/cred.json").unlink()
-    login.lay(needs, home, own)
-    source = login.mounts(needs, home, own)[0].source
-    assert source and not (source / "cred.json").exists()
-    assert not (home / ".claude/cred.json").exists()

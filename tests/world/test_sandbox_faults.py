@@ -102,24 +102,6 @@ def test_where_it_fails_in_mid_run_the_run_stops_and_no_attempt_is_burnt(
 
 
 @needs_bwrap
-def test_what_tools_build_and_fetch_is_kept_for_the_project_apart_for_agents_and_gates(
-    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
-) -> None:
-    keep = "echo {} >>~/.cache/uv/made"
-    (repo / "kern.toml").write_text(f"[gates]\ncheck = '{keep.format('gate')}'\n")
-    git("add", "kern.toml")
-    git("commit", "-qm", "gates")
-    work = [keep.format("stage2"), "echo b >b.txt"]
-    fake.script(implement=[{"run": work, "result": "SUCCESS"}])
-    ran = kern("1", "0", env=BWRAP)
-    assert ran.code == 0, ran.said
-    (folder,) = (tmp_path / "home/.local/state/kern/homes").iterdir()
-    assert {*(folder / "workers/.cache-uv/made").read_text().split()} == {"stage2"}
-    assert {*(folder / "gates/.cache-uv/made").read_text().split()} == {"gate"}
-    assert not (tmp_path / "home/.cache/uv").exists()
-
-
-@needs_bwrap
 def test_what_a_hook_of_kerns_own_commit_leaves_behind_ends_with_it(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -149,85 +131,6 @@ def test_a_stage_2_ends_with_a_kern_that_is_killed(repo: Path, fake: Fake, kern:
     ran = kern("1", "0", env=BWRAP)
     assert ran.code == 0, ran.err
     assert "an earlier run left behind" not in ran.err
-
-
-@needs_bwrap
-def test_in_a_worktree_whose_git_folder_lies_elsewhere(
-    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
-) -> None:
-    place = tmp_path / "elsewhere" / "tree"
-    git("worktree", "add", "-q", str(place), "-b", "topic")
-    fake.script(
-        implement=[
-            {
-                "run": [
-                    f"git -C {repo} checkout -q --detach",
-                    "git commit -q --allow-empty -m own",
-                    "git status --short >seen.txt && git log --oneline >>seen.txt",
-                ],
-                "result": "SUCCESS",
-            }
-        ]
-    )
-    ran = kern("1", "0", cwd=place, env=BWRAP)
-    assert ran.code == 0, ran.said
-    assert git("log", "-1", "--format=%s", "topic") == "do the task"
-    assert git("log", "-1", "--format=%s", "main") == "start"
-    assert git("rev-parse", "--abbrev-ref", "HEAD") == "main"
-    assert "start" in git("show", "topic:seen.txt")
-    assert "committed by itself" not in ran.err
-
-
-@needs_bwrap
-def test_a_submodule_is_read_and_its_folder_of_git_not_written(
-    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
-) -> None:
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    for words in ("init -q", "commit -q --allow-empty -m inner"):
-        git(*words.split(), cwd=inner)
-    git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
-    git("commit", "-qam", "a submodule")
-    fake.script(
-        implement=[
-            {
-                "run": [
-                    "git -C sub commit -q --allow-empty -m own",
-                    "echo x >.git/modules/sub/hooks/post-checkout",
-                    "git submodule status >seen.txt; git -C sub log --oneline >>seen.txt",
-                ],
-                "result": "SUCCESS",
-            }
-        ]
-    )
-    ran = kern("1", "0", env=BWRAP)
-    assert ran.code == 0, ran.said
-    assert git("show", "--format=", "--name-only").split() == ["SPEC.md", "seen.txt"]
-    assert "inner" in git("show", "HEAD:seen.txt")
-    assert git("log", "--format=%s", cwd=repo / "sub") == "inner"
-    assert not (repo / ".git/modules/sub/hooks/post-checkout").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('[sandbox]\nmode = "off"', "kern.toml"),
-        ('sandbox = "off"', "kern.toml"),
-        ('trust = "once"', "kern.toml"),
-        ("[sandbox]\nwrite = 1", "kern.toml"),
-        ('[sandbox]\nmode = "off"', "it is yours to say"),
-    ],
-)
-def test_a_repository_that_would_open_it_is_refused(
-    repo: Path, git: Git, fake: Fake, kern: Kern, text: str, said: str
-) -> None:
-    (repo / "kern.toml").write_text(f"{text}\n")
-    git("add", "--all")
-    git("commit", "-qm", "settings")
-    ran = kern("1", "0", env={"KERN_SANDBOX": "auto"})
-    assert ran.code == 2, ran.said
-    assert said in ran.err and "hint: " in ran.err
-    assert fake.calls == []
 
 
 @pytest.mark.parametrize("sandbox", ["off", pytest.param("bwrap", marks=needs_bwrap)])
