@@ -215,7 +215,6 @@ def test_its_program_is_no_file_of_the_repository(
         "[commands]\nmine = []\n",
         '[commands]\nmine = [""]\n',
         "[commands]\nmine = [3]\n",
-        '[commands]\n"a b" = ["sh"]\n',
         'commands = ["sh"]\n',
         '[commands]\nclaude = ["sh"]\n',
     ],
