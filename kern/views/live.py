@@ -115,6 +115,8 @@ class Console:
                     self.print(text, style)
             case events.StageFailed() | events.QuestionNoted() | events.Sent():
                 pass  # what follows says it: another try, how the task ends, the worker's line
+            case events.ProbeStarted():
+                pass  # drawn while it is at work; that it failed is a warning
             case _:
                 self._sentence(event)
 
