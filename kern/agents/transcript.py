@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 Object = dict[str, Any]
 
 LOG_LIMIT = 1 << 20  # bytes of a line, where a log stands between the objects
+LINE_LIMIT = 1 << 22  # bytes of a line; a longer one holds what a command printed
 WHOLE_LIMIT = 1 << 24  # bytes; nothing longer is read at once
 _BEGINNING = 1 << 12  # bytes
 _PIECE = 1 << 20  # bytes read at a time of an array
@@ -78,11 +79,11 @@ def _whole(file: BinaryIO) -> Iterator[Object]:
 
 
 def _by_line(file: BinaryIO) -> Iterator[Object]:
-    while line := file.readline(WHOLE_LIMIT):
-        torn = len(line) == WHOLE_LIMIT and not line.endswith(b"\n")
+    while line := file.readline(LINE_LIMIT):
+        torn = len(line) == LINE_LIMIT and not line.endswith(b"\n")
         yield from () if torn else _values(line)
         while torn:  # the rest of the line
-            torn = file.readline(WHOLE_LIMIT)[-1:] not in (b"\n", b"")
+            torn = file.readline(LINE_LIMIT)[-1:] not in (b"\n", b"")
 
 
 def _values(data: bytes) -> list[Object]:

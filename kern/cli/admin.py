@@ -66,7 +66,7 @@ def update() -> int:
     source, extras, *_ = [*plain.decode(came_from.read_bytes()).split("\n"), ""]
     env = {"KERN_SOURCE": source, "KERN_EXTRAS": extras, **os.environ}
     with prompts.path("install.sh").open("rb") as text:  # by stdin: the script replaces its folder
-        return process.attended(["sh"], text, env)
+        return process.attended(["/bin/sh"], text, env)
 
 
 # ---------------------------------------------------------------- the pages in kern/help

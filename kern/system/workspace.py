@@ -109,17 +109,25 @@ def _is_safe(folder: Path, *, loose: bool = False) -> bool:
 
 
 def own_folder(folder: Path, *, loose: bool = False, parents: bool = False) -> None:
-    with reported(folder), contextlib.suppress(FileExistsError):
+    try:
         folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
+    except FileExistsError:
+        pass
+    except OSError as exc:
+        if exc.errno in _FULL:  # nobody's setting
+            raise _failure(folder, exc) from exc
+        raise _refused(folder, f"cannot be made: {exc.strerror}") from exc
     _require_safe(folder, loose=loose)
 
 
 def _require_safe(folder: Path, *, loose: bool = False) -> None:
     if not _is_safe(folder, loose=loose):
-        raise UsageError(
-            f"the output folder {folder} {_UNSAFE}",
-            hint="remove it, or set KERN_DIR to a folder of your own",
-        )
+        raise _refused(folder, _UNSAFE)
+
+
+def _refused(folder: Path, why: str) -> UsageError:
+    hint = "remove it, or set KERN_DIR to a folder of your own"
+    return UsageError(f"the output folder {folder} {why}", hint=hint)
 
 
 def _project(base: Path, root: Path, *, create: bool) -> str:

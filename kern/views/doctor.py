@@ -124,10 +124,8 @@ def _agents(here: Here) -> Iterator[Check]:
         if there.fault or not agent.oldest:  # what would a command do that is asked for a version
             yield there
             continue
-        runs = tried("agent", partial(agents.version, agent, there.detail))
-        yield from (runs, user)
-        if runs.fault:
-            continue
+        yield tried("agent", partial(agents.version, agent, there.detail))
+        yield user
         if repo and (new := trust.unseen(repo, agent.asks)):
             # A repository may have named who is asked: not before the person has seen whom.
             what = f"not looked at before you agree: {new[0]}"

@@ -113,7 +113,12 @@ class Console:
             case events.RunEnded():
                 for text, style in summary.lines(event):
                     self.print(text, style)
-            case events.StageFailed() | events.QuestionNoted() | events.Sent():
+            case (
+                events.StageFailed()
+                | events.QuestionNoted()
+                | events.Sent()
+                | events.ProbeStarted()
+            ):
                 pass  # what follows says it: another try, how the task ends, the worker's line
             case events.ProbeStarted():
                 pass  # drawn while it is at work; that it failed is a warning

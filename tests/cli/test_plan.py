@@ -238,7 +238,7 @@ def test_a_plan_alone_is_reported_with_what_it_cost_and_who_paid(
 ) -> None:
     fake.script(planner=[{"result": LIST, "fields": {"total_cost_usd": 0.5}}])
     ran = kern("plan", "--yes", "two files", env={"ANTHROPIC_API_KEY": "made-up"})
-    assert "billing: the key in ANTHROPIC_API_KEY" in ran.err
+    assert "billing: claude: ANTHROPIC_API_KEY" in ran.err
     assert "$0.50" in kern("report").out
     assert "$0.50" in kern("report", "--html").out
 
