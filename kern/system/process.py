@@ -30,6 +30,7 @@ OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
+_RESTORED_S = 10.0  # a hook, after SIGINT
 _TICK_S = 0.05
 _STDERR_TAIL = 8192  # bytes
 SILENT = "no sign of life"
@@ -219,12 +220,26 @@ def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
         if not (left := marked(mark)):
             break
         ended |= {process.pid for process in left}
+        _let_restore(left)
         for name in ("terminate", "kill"):
             for process in left:
                 with contextlib.suppress(psutil.Error):
                     getattr(process, name)()
             left = psutil.wait_procs(left, waits.scaled(grace))[1]
     return len(ended)
+
+
+def _let_restore(left: Sequence[psutil.Process]) -> None:
+    """Hooks have what is not staged out of the tree, and restore it on SIGINT alone. git names both
+    variables to them.
+    """
+    hooks = list[psutil.Process]()
+    for process in left:
+        with contextlib.suppress(psutil.Error, OSError):
+            if {"GIT_PREFIX", "GIT_INDEX_FILE"} <= {*process.environ()}:
+                process.send_signal(signal.SIGINT)
+                hooks.append(process)
+    psutil.wait_procs(hooks, waits.scaled(_RESTORED_S))
 
 
 def marked(mark: Mark) -> list[psutil.Process]:
