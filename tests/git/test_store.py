@@ -26,28 +26,30 @@ def opened(repo: Path, git: Git) -> Iterator[repository.Repo]:
     found.store.close()
 
 
-def helpers() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if one.name() == "git" and at_work(one.pid)]
+def helpers(opened: repository.Repo) -> list[psutil.Process]:
+    """Its own alone: another test's may live on in this process."""
+    alive = [one for one in psutil.Process().children() if at_work(one.pid)]
+    return [one for one in alive if one.name() == "git" and one.cwd() == str(opened.root)]
 
 
 def test_many_questions_start_one_process(opened: repository.Repo) -> None:
     for _ in range(20):
         assert opened.content("HEAD", "README.md") == b"hello\n"
-    assert len(helpers()) == 1
+    assert len(helpers(opened)) == 1
 
 
 @pytest.mark.slow
 def test_one_that_was_killed_or_stands_still_is_replaced(opened: repository.Repo) -> None:
     for signum in (signal.SIGKILL, signal.SIGTERM):
         assert opened.content("HEAD", "README.md") == b"hello\n"
-        for helper in helpers():
+        for helper in helpers(opened):
             helper.send_signal(signum)
             helper.wait(5)
     assert opened.content("HEAD", "README.md") == b"hello\n"
-    helpers()[0].send_signal(signal.SIGSTOP)
+    helpers(opened)[0].send_signal(signal.SIGSTOP)
     began = time.monotonic()
     opened.store.close()
-    assert not helpers()
+    assert not helpers(opened)
     assert time.monotonic() - began < 5
 
 
