@@ -120,8 +120,6 @@ class Console:
                 | events.ProbeStarted()
             ):
                 pass  # what follows says it: another try, how the task ends, the worker's line
-            case events.ProbeStarted():
-                pass  # drawn while it is at work; that it failed is a warning
             case _:
                 self._sentence(event)
 
