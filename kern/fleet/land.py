@@ -67,7 +67,7 @@ class Lander:
         site, repo, key = self.site, self.site.repo, work.job.key
         head, own = repo.head(), history.commit(repo, work.commit)
         if why := history.begun(repo):
-            return Landing(End.WAITING, why)
+            return Landing(End.PAUSED, why)
         if head.branch != site.scope.branch:
             raise single.switched(site.scope.branch, head.name)
         for one in history.since(repo, work.job.base, head.commit) or ():

@@ -111,6 +111,7 @@ class Fleet(loop.Loop):
         self.back: dict[Key, Landing] = {}  # what collided, with the next attempt's start
         self.queue: list[Work] = []  # finished
         self.lying: dict[str, str] = {}  # by the work branch: why it cannot land
+        self.paused = False  # by a merge or a rebase that is under way, or was at the last try
         # When a worker's usage limit ends, epoch seconds; when landing was tried; tasks handed out.
         self.limit, self.tried, self.handed = 0.0, 0.0, 0
         self.stopping, self.busy_with = False, set[Key]()  # tasks handed out, and not settled yet
@@ -174,7 +175,8 @@ class Fleet(loop.Loop):
         if self._may_land():
             self.land()
         self._hand_out()
-        waits = not self.stopping and ((self.options.clock() < self.limit) or merging)
+        paused = merging or self.paused
+        waits = not self.stopping and ((self.options.clock() < self.limit) or paused)
         return bool(self.busy or self._may_land() or (waits and (self.queue or self._next())))
 
     def _tick(self, seconds: float, silent: float) -> None:
@@ -328,16 +330,17 @@ class Fleet(loop.Loop):
         """Whether it is worth a try."""
         fresh = any(one.job.branch not in self.lying for one in self.queue)
         late = time.monotonic() - self.tried > _AGAIN_S
-        return fresh or (bool(self.queue) and late and bool(self.busy))
+        return fresh or (bool(self.queue) and late and bool(self.busy or self.paused))
 
     def land(self) -> None:
-        self.tried = time.monotonic()
+        self.tried, self.paused = time.monotonic(), False
         for one in list(self.queue):
             branch = one.job.branch
             self.board.land(one.text, time.time())
             landed = self.lander.land(one)
             self.board.land("", 0.0)
-            if landed.end is End.WAITING:
+            if landed.end in (End.WAITING, End.PAUSED):
+                self.paused = self.paused or landed.end is End.PAUSED
                 if branch not in self.lying:
                     self.site.warn(f"finished, and waits to land: {one.text}: {landed.why}")
                 self.lying[branch] = landed.why

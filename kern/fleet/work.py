@@ -66,7 +66,8 @@ Carry = Callable[[Job], Work]  # raises nothing that a worker can be to blame fo
 class End(StrEnum):
     LANDED = "landed"
     SENT_BACK = "sent back"  # it collides, or a gate is red with what has landed since
-    WAITING = "waiting"  # a person's edits lie in its way, or a merge is under way
+    WAITING = "waiting"  # a person's edits lie in its way
+    PAUSED = "paused"  # a merge or a rebase is under way: its end is waited for
     DROPPED = "dropped"  # it has landed before, or a person has ticked or removed the task
 
 
