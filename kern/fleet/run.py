@@ -104,10 +104,7 @@ class Fleet(loop.Loop):
         self.lander = Lander(site, yard, site.options)
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
         self.busy: dict[Future[Work], Job] = {}
-        self.again, self.left = (
-            list[Job](),
-            list[Job](),
-        )  # to be resumed, the others by the next run
+        self.again, self.left = list[Job](), list[Job]()  # resumed by this run, by the next one
         self.back: dict[Key, Landing] = {}  # what collided, with the next attempt's start
         self.queue: list[Work] = []  # finished
         self.lying: dict[str, str] = {}  # by the work branch: why it cannot land
