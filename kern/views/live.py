@@ -37,6 +37,8 @@ _CALLS = 4  # of an agent, the last ones
 _OF_A_GATE = 12  # lines of what a red one printed
 _WIDEST = 100  # columns of a page; longer lines are hard to read
 _FOR_YOU = (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
+# By what follows: another try, how the task ends, the worker's line, what is drawn.
+_SHOWN_LATER = events.StageFailed | events.QuestionNoted | events.Sent | events.ProbeStarted
 
 
 class Console:
@@ -113,14 +115,7 @@ class Console:
             case events.RunEnded():
                 for text, style in summary.lines(event):
                     self.print(text, style)
-            case (
-                events.StageFailed()
-                | events.QuestionNoted()
-                | events.Sent()
-                | events.ProbeStarted()
-            ):
-                pass  # what follows says it: another try, how the task ends, the worker's line
-            case _:
+            case _ if not isinstance(event, _SHOWN_LATER):
                 self._sentence(event)
 
     def see(self, event: Event) -> None:
