@@ -103,7 +103,7 @@ def gate_is_weak(world: World) -> bool:
 DAEMON = """cat >ignored/beat.sh <<'E'
 for i in $(seq 99); do echo $i >ignored/beat; sleep 0.1; done
 E
-env -i PATH=$PATH setsid sh -c '(sh ignored/beat.sh &) &' >/dev/null 2>&1
+setsid sh -c '(sh ignored/beat.sh &) &' >/dev/null 2>&1
 sleep 0.3"""
 GITCONFIG = (
     'printf "#!/bin/sh\\ntouch ~/planted-ran\\n" >ignored/f; chmod +x ignored/f; '
