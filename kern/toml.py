@@ -117,7 +117,10 @@ def matching(pattern: str, wanted: str, hint: str = "") -> Read:
 
 
 def one_of(words: Collection[object], hint: str = "") -> Read:
-    return value(f"one of {', '.join(map(str, words))}", lambda given: given in [*words], hint)
+    def known(given: Any) -> bool:
+        return given in [*words] and not isinstance(given, bool)  # true is no 1
+
+    return value(f"one of {', '.join(map(str, words))}", known, hint)
 
 
 def _text(given: Any) -> bool:
