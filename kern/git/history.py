@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from kern import plain
 from kern.errors import KernError
@@ -53,8 +53,13 @@ def commit(repo: Repo, revision: str) -> Commit:
 
 
 def recent(repo: Repo, count: int) -> list[Commit]:
-    """The newest, oldest first."""
-    return _log(repo, f"-{count}", repo.head().commit)[::-1]
+    """The newest, at most ten, oldest first."""
+    return _newest(repo, repo.head().commit)[-count:]
+
+
+@lru_cache(4)
+def _newest(repo: Repo, head: str) -> list[Commit]:
+    return _log(repo, "-10", head)[::-1]
 
 
 def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:

@@ -128,11 +128,16 @@ def follow(repo: Repo) -> None:
     new = repo.real_head().commit
     papers = {name: (repo.entry(old, name), repo.entry(new, name)) for name in DOCUMENTS}
     written = {name: now for name, (was, now) in papers.items() if now and was != now}
-    repo.update_index(written)
-    argv = ("read-tree", "-m", "-u", repo.bare(old), repo.bare(new))
-    repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
-    if repo.run(*argv)[0]:
-        repo.update_index(_written(repo, _changes(repo, old, new)))
-        repo.run("update-index", "-q", "--refresh")
-        repo.git(*argv)
+    changes = _changes(repo, old, new)
+    made = (path for path, (was, _) in changes.items() if not was)
+    there = any(os.path.lexists(repo.root / path) for path in made)  # as a task in place leaves it
+    argv, code, complaint = ("read-tree", "-m", "-u", repo.bare(old), repo.bare(new)), 0, ""
+    for lies in (False, True)[there:]:
+        repo.update_index({**written, **(_written(repo, changes) if lies else {})})
+        repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
+        code, _, complaint = repo.run(*argv)
+        if not code:
+            break
+    if code:
+        raise GitFailed(argv, code, complaint)
     repo.git("update-ref", "-d", _behind(repo), old)
