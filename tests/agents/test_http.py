@@ -171,7 +171,7 @@ def test_a_task_from_research_to_commit(
     asked = json.dumps([one.body for one in server.requests])
     assert "GW_KEY" not in asked, "no command sees it"
     assert "k3y-for-the-gateway" not in asked + ran.said
-    assert "the key in GW_KEY" in ran.said
+    assert "billing: http: GW_KEY" in ran.said
 
 
 def test_without_a_sandbox_it_only_implements(

@@ -119,11 +119,12 @@ def test_a_recited_prompt_runs_nothing_of_the_project_s(repo: Path) -> None:
     assert "not found" in ran.outputs[0]
 
 
-def test_a_circle_and_turns_have_an_end(repo: Path) -> None:
+def test_a_circle_and_turns_have_an_end(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = played(repo, *[bash("echo a >> made")] * 30)
     assert ran.fault and "goes in a circle: 4 times in a row" in ran.fault.message
     assert (repo / "made").read_text() == "a\n" * 4
-    ran = played(repo, *[bash(f"echo {n}") for n in range(9)], turns=4)
+    monkeypatch.setattr(http, "_MOST_TURNS", 4)
+    ran = played(repo, *[bash(f"echo {n}") for n in range(9)])
     assert ran.fault and "did not come to an end in 4 turns" in ran.fault.message
 
 
