@@ -47,7 +47,6 @@ class Choice:
 
 Choices = Mapping[Role, Choice]
 NO_CHOICE = Choice()
-NO_CHOICES: Choices = {}
 
 
 def chosen(

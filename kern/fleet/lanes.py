@@ -12,7 +12,6 @@ Record = Mapping[str, Any]
 GATES, BEGINS, FAILED = "gates", "begins", "stage failed"
 LIMITED = "usage limit"
 AWAY = "the API is away"
-SENT = "sent"  # to another machine, which tells nothing yet
 
 
 @dataclass(frozen=True, slots=True)

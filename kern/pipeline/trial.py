@@ -4,66 +4,25 @@ the sandbox once outside of it, which tells whether the sandbox is why.
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kern import plain
-from kern.checks.gates import Gates
 from kern.config import Gate
 from kern.errors import UsageError
-from kern.events import GateEnded, GateStarted, Sink, Warned
+from kern.events import GateStarted, Sink, Warned
 from kern.git.repository import Repo
-from kern.git.room import Room, add_visible
+from kern.git.room import add_visible
 from kern.model import Result
-from kern.pipeline import isolation, preflight, project, trust
+from kern.pipeline import preflight, project, trust
 from kern.pipeline.project import Checked
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Leave, Site, in_rooms
 from kern.pipeline.trust import Started
-from kern.sandbox import wall
 from kern.sandbox.confine import unheld
-from kern.sandbox.means import Means
-from kern.system import control, lock, process, workspace
+from kern.system import workspace
 
 _WHY = "to tell whether the sandbox is why, kern runs once outside of it what is red in it"
-
-
-def run(found: Repo, gates: Sequence[Gate], sink: Sink, tick: process.Tick) -> list[Result]:
-    """How each ended: in a room, or where there is none in the tree, whose files are put back.
-    Raises KernError, and Interrupted, with the tree as it was.
-    """
-    own = preflight.person_settings(found.root)
-    branch = found.branch() or found.head().name  # no commit is needed
-    scope = workspace.scope(found.root, branch)
-    run_id = secrets.token_hex(8)
-    wanted = isolation.wanted(found, scope, (), own)
-    results: list[Result] = []
-    with (
-        isolation.ready(wanted, isolation.mode(own), sink) as held,
-        control.signals(),
-        lock.hold(scope, found.git_dir),
-        contextlib.closing(found.store),
-    ):
-        if lacking := isolation.lacking(held):
-            sink(Warned(lacking))
-        room = Room(found) if held.means is Means.BWRAP else None
-
-        def filled(tree: str, mounted: bool) -> wall.Room | None:
-            if not (room and mounted):
-                return None
-            room.fill(tree)
-            return wall.Room(room.tree, room.index, room.over, room.mounts)
-
-        mark = "KERN_RUN_ID", run_id
-        runner = Gates(found.root, scope, run_id, mark, tick, isolation.hold(held), filled)
-        apart = room and all(gate.room for gate in gates)
-        with contextlib.nullcontext() if apart else unchanged(found, sink):
-            for gate in gates:
-                sink(GateStarted(gate.label, gate.command, before=True))
-                results.append(runner.beside(gate))
-                sink(GateEnded(results[-1], before=True))
-    return results
 
 
 @contextlib.contextmanager

@@ -107,10 +107,10 @@ def heed(env: Mapping[str, str]) -> None:
     """What an agent or a hook asks for: in a sandbox it cannot send a signal to kern."""
     if env["KERN_SANDBOX"] != "off":
         place = os.path.join(env.get("FAKE_CLAUDE", ""), "kill")
-        threading.Thread(target=_heed, args=(place,), daemon=True).start()
+        threading.Thread(target=obey, args=(place,), daemon=True).start()
 
 
-def _heed(place: str) -> None:
+def obey(place: str) -> None:
     """Until there is the number of one in that file."""
     while True:
         with contextlib.suppress(FileNotFoundError), open(place) as file:

@@ -9,12 +9,10 @@ these `what` happens: a signal's name, or an errno's with which that write fails
 import contextlib
 import ctypes
 import errno
-import gc
 import importlib
 import importlib.metadata
 import json
 import os
-import pkgutil
 import re
 import signal
 import sys
@@ -25,7 +23,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tests.kit.crashing_kern import LATE
+from tests.kit.crashing_kern import import_all, obey
 
 MOST_S = 300  # of one kern: a test must not hang with it
 WRITES = os.O_WRONLY | os.O_RDWR
@@ -127,16 +125,6 @@ class Watch:
             raise OSError(number, os.strerror(number), name)
 
 
-def obey(place: str) -> None:
-    """In a sandbox an agent or a hook cannot send kern a signal: it writes the number to a file."""
-    while True:
-        with contextlib.suppress(FileNotFoundError), open(place) as file:
-            number = int(file.read())
-            os.unlink(place)
-            os.kill(os.getpid(), number)
-        time.sleep(0.005)
-
-
 def become(job: dict[str, Any], main: Any) -> None:
     code = 99
     try:
@@ -170,13 +158,7 @@ def main() -> None:
     with contextlib.suppress(OSError, AttributeError):  # what killed kerns leave is buried here
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     start = next(iter(importlib.metadata.entry_points(group="console_scripts", name="kern"))).load()
-    package = importlib.import_module("kern")
-    for found in pkgutil.walk_packages(package.__path__, "kern."):
-        if not found.name.endswith("__main__"):
-            importlib.import_module(found.name)
-    for name, attribute in LATE:
-        getattr(importlib.import_module(name), attribute)
-    gc.freeze()
+    import_all()
     for line in sys.stdin:
         job = json.loads(line)
         if not (pid := os.fork()):
