@@ -28,23 +28,8 @@ from tests.scenarios.bless import write_end
 from tests.scenarios.world import ENDS, MODE, NEEDS, Row, World, as_list
 
 pytestmark = pytest.mark.slow
-KEYS = {
-    *[
-        "spec",
-        "files",
-        "setup",
-        "yours",
-        "person",
-        "agent",
-        "kern",
-        "stdin",
-        "cwd",
-        "then_person",
-        "meanwhile",
-        "env",
-    ]
-}
-KEYS |= {"mode", "needs", "crash", "then", "table"}
+KEYS = {"spec", "files", "setup", "yours", "person", "agent", "kern", "stdin", "cwd", "env"}
+KEYS |= {"then_person", "meanwhile", "mode", "needs", "crash", "then", "table"}
 
 
 def read_tables(folder: Path) -> dict[str, Row]:
@@ -92,10 +77,8 @@ def matches(key: str, wanted: Any, there: Any) -> bool:
             return as_list(wanted) == there or [*dict.fromkeys(there)] == [wanted]
         case "yours" | "shell":
             return all(pattern(wanted.get(k, "")).fullmatch(v) for k, v in there.items())
-        case "line":
-            return all(map(has_line, as_list(wanted), there))
-        case "first":
-            return all(map(begins, as_list(wanted), there))
+        case "line" | "first":
+            return all(map(has_line if key == "line" else begins, as_list(wanted), there))
         case _:
             return pattern(wanted).fullmatch(joined(there)) is not None
 

@@ -93,11 +93,11 @@ class World:
         start = self.shell("git rev-parse -q --verify HEAD || true").strip()
         row["env"] = {**row.get("env", {}), "START": start}
         (fake / "script.json").write_text(json.dumps(row.get("agent", {})))
-        own, places = (
-            self.top / "home/.config/kern/config.toml",
-            json.dumps([str(fake), *([HOOKS] if HOOKS else [])]),
-        )
         if row.get("mode", MODE) != "off":
+            own, places = (
+                self.top / "home/.config/kern/config.toml",
+                [str(fake)] + [HOOKS] * bool(HOOKS),
+            )
             own.parent.mkdir(parents=True)
             own.write_text(f'[sandbox]\nwrite = {places}\nenv = ["FAKE_CLAUDE", "W", "HOOKS"]\n')
         return self.look()
@@ -187,20 +187,18 @@ class World:
 def make_fresh(top: Path) -> Path:
     """One committed repository and one agent; every story begins with a copy."""
     body = (TOP / "tests/scenarios/agent.py").read_text()
-    files = {"home/.gitconfig": CONFIG, "fake/calls.jsonl": "", "tmp/": ""}
+    files = {"home/.gitconfig": CONFIG, "fake/calls.jsonl": ""}
     files |= {"fake/auth.json": '{"loggedIn": true, "authMethod": "claude.ai"}'}
     files |= {"fake/bin/claude": f"#!{sys.executable} -IS\n{body}"}
     files |= {"fake/bin/kern": f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n'}
     files |= {"project/a.txt": "one\ntwo\n", "project/own.txt": "mine\n"}
     for name, text in files.items():
-        path = top / name
-        (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
-        if not name.endswith("/"):
-            path.write_text(text)
-            path.chmod(0o755 if "/bin/" in name else 0o644)
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+        (top / name).chmod(0o755 if "/bin/" in name else 0o644)
     env = {"PATH": os.environ["PATH"], "HOME": str(top / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
     for words in ("init -q --template=", "add -A", "commit -qm start"):
         subprocess.run(["git", *words.split()], cwd=top / "project", env=env, check=True)
-    for name in ("hooks", "info"):
-        (top / "project/.git" / name).mkdir()
+    for name in ("tmp", "project/.git/hooks", "project/.git/info"):
+        (top / name).mkdir()
     return top
