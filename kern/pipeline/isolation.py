@@ -3,7 +3,6 @@ each role's agent is held to it.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import tempfile
@@ -97,10 +96,6 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         except OSError:  # those of this run, then
             wanted = replace(wanted, own=folder / "homes")
             confine.homes(wanted.own)
-        lock = run.enter_context((wanted.own / "alone.lock").open("a"))
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            wanted = replace(wanted, alone=True)
         held = confine.chosen(mode, replace(wanted, relay=folder / "relay"))
         if held.means is Means.BWRAP and held.apart:
             run.callback(Relay(str(held.relay), held.hosts, refused).close)

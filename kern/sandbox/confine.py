@@ -65,7 +65,6 @@ class Sandbox:
     program: str = ""
     relay: Path | None = None  # the socket of the way out; None: there is none
     overlays: Overlays = Overlays.OWN
-    alone: bool = False  # no other run has its homes: of two overlays none may have one folder
     why: str = ""  # there is none, in words
 
     @property
@@ -140,8 +139,7 @@ class Sandbox:
         self, kind: Kind, tree: Tree, write: Sequence[Path], agent: str, room: Room | None
     ) -> Iterator[Mount]:
         own = self.own / kind.home
-        warm = self.alone and self.overlays is Overlays.OWN and kind is not Kind.READER
-        yield from wall.machine(self.home, tree.root, own, self.programs, warm=warm)
+        yield from wall.machine(self.home, tree.root, own, self.programs)
         if needs := self.needs.get(agent):
             login.lay(needs, self.home, own)
             folders = login.mounts(needs, self.home, own)
@@ -258,7 +256,7 @@ def _tried(held: Sandbox) -> tuple[Sandbox, str, str]:
         (index := root / ".git/index").touch()
         tree = Tree(root, root / ".git", root / ".git")
         room = Room(root, index, root / "over", ("lower",))
-        bare = replace(held, tree=tree, grants=Holding(), relay=None, alone=False)
+        bare = replace(held, tree=tree, grants=Holding(), relay=None)
         for over in Overlays if held.relay else (Overlays.NONE,):
             argv = ["true"] if over is Overlays.NONE else ["touch", str(root / "lower/x")]
             trial = replace(bare, overlays=over).confine(Kind.WORKER, argv, os.environ, room=room)

@@ -84,11 +84,9 @@ _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/b
 # ---------------------------------------------------------------- what it sees
 
 
-def machine(
-    home: Path, root: Path, own: Path, programs: Iterable[Path], *, warm: bool = False
-) -> Iterator[Mount]:
+def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iterator[Mount]:
     """The system, and in place of the person's home an empty one with programs, in which the caches
-    in `own` are kept. `warm`: beneath them lie the person's.
+    in `own` are kept.
     """
     # The last leads to what resolves names.
     system = [*map(Path, _SEEN["system"]), Path(os.path.realpath("/etc/resolv.conf"))]
@@ -97,11 +95,8 @@ def machine(
     yield Mount(Access.WRITE, KEPT, own)
     for place in _homes(home):
         yield Mount(Access.EMPTY, place)
-        for name in _SEEN["caches"]:
-            if warm and place == home and (home / name).is_dir():
-                yield overlay(home / name, own.with_name(f"{own.name}-warm") / flat(name))
-            else:
-                yield Mount(Access.LINK, place / name, KEPT / flat(name))
+        links = ((place / name, KEPT / flat(name)) for name in _SEEN["caches"])
+        yield from (Mount(Access.LINK, link, kept) for link, kept in links)
     yield from _added(home)
     for path in dict.fromkeys((*programs, *toolchains(home, root))):
         if not any(path.is_relative_to(one) for one in system if one != Path("/var")):

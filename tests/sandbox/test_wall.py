@@ -16,7 +16,7 @@ from kern.model import Needs
 from kern.person import Holding, Mode
 from kern.sandbox import confine, means
 from kern.sandbox.confine import Sandbox, chosen
-from kern.sandbox.means import Means, Overlays
+from kern.sandbox.means import Means
 from kern.sandbox.wall import Access, Kind, Mount, Tree
 from tests.conftest import Git
 
@@ -127,19 +127,6 @@ def test_caches_are_kept_and_nobody_finds_what_implement_left_but_implement(worl
     for kind in (Kind.READER, Kind.CHECK, Kind.COMMITTER):
         assert world.sh(kind, "cat ~/.cache/uv/x").returncode, kind
     assert (world.home / ".cache/uv/x").read_text() == "secret", "the person's own"
-
-
-@needs_bwrap
-def test_the_persons_caches_lie_beneath_and_stay_as_they_are(world: World) -> None:
-    held = chosen(Mode.BWRAP, replace(world.wanted, relay=world.root))
-    if held.overlays is not Overlays.OWN:
-        pytest.skip("this bubblewrap mounts nothing of that kind")
-    for kind in (Kind.WORKER, Kind.CHECK):
-        first = world.sh(kind, "cat ~/.cache/uv/x && echo more >> ~/.cache/uv/x", alone=True)
-        assert first.stdout == "secret", first.stderr
-        assert world.sh(kind, "cat ~/.cache/uv/x", alone=True).stdout == "secretmore\n"
-    assert not world.sh(Kind.READER, "cat ~/.cache/uv/x", alone=True).stdout
-    assert (world.home / ".cache/uv/x").read_text() == "secret"
 
 
 @needs_bwrap
