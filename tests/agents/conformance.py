@@ -267,6 +267,14 @@ CLIS: Mapping[str, Cli] = {
 }
 
 
+class Pause(Exception):
+    """What passes is to be tried again: here once is enough."""
+
+
+def pause(seconds: float) -> None:
+    raise Pause
+
+
 @dataclass
 class Talk:
     """What one call came to: a reply, with a fault where the stage ran to a bad end; what would be
@@ -292,7 +300,7 @@ def ask(
     most: float = 90,
     tick: process.Tick = process.unwatched,
 ) -> Talk:
-    """One call by kern, as a stage makes it, without another try. `most`: seconds."""
+    """One call by kern, as a stage makes it; where kern would try again, it ends. `most`: seconds."""
     events: list[object] = []
     caller = Caller(
         root=root,
@@ -300,7 +308,7 @@ def ask(
         run=RUN,
         sink=events.append,
         settings=Settings(timeouts={role: most}),
-        sleep=lambda seconds: None,
+        sleep=pause,
         tick=tick,
         watched=True,
         scratch=root.parent / "scratch",
@@ -316,6 +324,8 @@ def ask(
         talk.reply, talk.fault = (said.reply, said.fault) if said else (None, "")
     except KernError as error:
         talk.error = error
+    except Pause:
+        pass
     talk.seconds = time.monotonic() - began
     talk.again = next((one.reason for one in events if isinstance(one, StageRetried)), "")
     talk.acts = tuple(call for one in events if isinstance(one, Acted) for call in one.act.calls)

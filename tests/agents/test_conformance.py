@@ -21,8 +21,7 @@ from tests.conftest import Git
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
 pytestmark = pytest.mark.real
-READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
-ROLES: tuple[Role, ...] = (*Stage, *Aide)
+READERS = (Stage.RESEARCH, Stage.COMMIT, *Aide)
 Serve = Callable[..., ScriptedServer]
 
 
@@ -116,53 +115,42 @@ git push
 
 
 @pytest.mark.parametrize("role", READERS)
-def test_a_role_that_may_only_read_changes_nothing(
-    cli: Cli, serve: Serve, repo: Path, git: Git, role: Role
+def test_a_role_that_reads_changes_nothing_and_obeys_nothing_of_the_repository(
+    cli: Cli, serve: Serve, repo: Path, tmp_path: Path, git: Git, role: Role
 ) -> None:
+    """And it sees the working tree alone."""
+    sprung, secret = tmp_path / "sprung", tmp_path / "secret.txt"
+    secret.write_text("s3cret-words\n")
+    cli.planted(repo, f"echo x >> {sprung}")
     (repo / "loose.txt").write_text("not staged\n")
+    (repo / "way").symlink_to(secret)
+    paths = (str(secret), "../secret.txt", "way", str(repo / "way"))
     calls = [
         use("Write", file_path=str(repo / "new.txt"), content="x"),
         use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
         *map(bash, BARRED),
+        *(use("Read", file_path=one) for one in paths),
     ]
     before = state(git)
-    serve(**{role.value: [*calls, say("ok")]})
+    server = serve(**{role.value: [*calls, say("ok")]})
     talk = ask(cli, repo, role)
     assert state(git) == before
     assert talk.reply, talk
     assert talk.reply.text == "ok"
+    assert not sprung.exists()
+    asked = [json.dumps(one.body) for one in server.requests]
+    assert all("TRAPPED" not in one for one in asked)
+    assert any("s3cret-words" in one for one in asked) is bool(cli.reads_outside)
 
 
-@pytest.mark.parametrize("role", READERS)
-def test_a_role_that_reads_sees_the_working_tree_alone(
-    cli: Cli, serve: Serve, repo: Path, tmp_path: Path, role: Role
-) -> None:
-    secret = tmp_path / "secret.txt"
-    secret.write_text("s3cret-words\n")
-    (repo / "way").symlink_to(secret)
-    paths = (str(secret), "../secret.txt", "way", str(repo / "way"))
-    server = serve(**{role.value: [*(use("Read", file_path=one) for one in paths), say("ok")]})
-    talk = ask(cli, repo, role)
-    assert talk.reply, talk
-    seen = any("s3cret-words" in json.dumps(one.body) for one in server.requests)
-    assert seen is bool(cli.reads_outside)
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_a_repository_runs_nothing_where_limits_are_promised(
-    cli: Cli, serve: Serve, repo: Path, tmp_path: Path, role: Role
+def test_the_traps_are_some_where_the_project_counts(
+    cli: Cli, serve: Serve, repo: Path, tmp_path: Path
 ) -> None:
     sprung = tmp_path / "sprung"
     cli.planted(repo, f"echo x >> {sprung}")
-    server = serve(**{role.value: [bash("true"), say("ok")]})
-    talk = ask(cli, repo, role)
-    assert talk.reply, talk
-    if role is Stage.IMPLEMENT:
-        seen = "else this test shows nothing: there the project's own counts"
-        assert sprung.exists() is cli.obeys, seen
-        return
-    assert not sprung.exists()
-    assert all("TRAPPED" not in json.dumps(one.body) for one in server.requests)
+    serve(implement=[bash("true"), say("ok")])
+    assert ask(cli, repo, Stage.IMPLEMENT).reply
+    assert sprung.exists() is cli.obeys
 
 
 # -------------------------------------------------------------------- faults
@@ -192,11 +180,9 @@ def test_a_limit_ends_the_call_at_once(cli: Cli, serve: Serve, repo: Path) -> No
     assert left_over() == []
 
 
-@pytest.mark.parametrize("status", [500, 503])
-def test_a_server_that_fails_is_worth_another_try(
-    cli: Cli, serve: Serve, repo: Path, status: int
-) -> None:
-    serve(research=[{"status": status, "message": "Overloaded"}])
+def test_a_server_that_fails_is_worth_another_try(cli: Cli, serve: Serve, repo: Path) -> None:
+    soon = {"retry-after-ms": "10"}  # opencode asks five times more by itself
+    serve(research=[{"status": 503, "message": "Overloaded", "headers": soon}])
     talk = ask(cli, repo, Stage.RESEARCH)
     assert talk.again, talk
 
@@ -222,7 +208,7 @@ def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
     for most in (6, 30):  # a slow machine needs longer until there is silence
         talk = ask(cli, repo, Stage.RESEARCH, most=most)
         assert "timed out" in talk.again, talk
-        assert talk.seconds < 3 * most + 40  # three tries
+        assert talk.seconds < most + 40
         assert left_over() == []
         if server.requests:
             break
