@@ -166,6 +166,7 @@ class Room:
                 return False
             if file or stat.S_ISLNK(info.st_mode):
                 target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)  # of an earlier filling: a link, or read-only
                 shutil.copy2(source, target, follow_symlinks=False)
         return True
 
