@@ -26,7 +26,6 @@ TOTAL: Mapping[Role, float] = {  # seconds
 }
 OPENS = ("read", "write", "env", "devices", "network")  # what [sandbox] may name
 _GATE_S = 600.0
-_PROBE_S = 20.0
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
 
@@ -50,23 +49,6 @@ class Gate:
     @property
     def label(self) -> str:
         return f"gate {self.name}" if self.name else f"gate `{plain.line(self.command, 40)}`"
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A command whose output says how things stand now; it decides nothing."""
-
-    name: str
-    command: str  # for sh
-    timeout: float = _PROBE_S  # 0: none
-
-    @property
-    def shown(self) -> str:
-        return f"{self.name}: {self.command}"
-
-    @property
-    def label(self) -> str:
-        return f"probe {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +111,6 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class Settings:
     gates: tuple[Gate, ...] = ()
-    final: tuple[Gate, ...] = ()  # that must pass before a goal counts as reached
-    probes: tuple[Probe, ...] = ()
     timeouts: Mapping[Role, float] = field(default_factory=dict)  # of agents; see `total`
     models: Choices = field(default_factory=dict)
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
@@ -138,7 +118,6 @@ class Settings:
     endpoint: Endpoint | None = None  # of the `http` agent
     asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the person's sandbox
     max_wait: float = 6 * 3600  # seconds, for a usage limit's reset
-    max_failures: int = 3  # tasks in a row that came to nothing; 0: no bound
     budget: Budget = field(default_factory=Budget)
     fleet: many.Many = field(default_factory=many.Many)
     notify: str = ""  # for sh; the person's to say
@@ -174,34 +153,29 @@ def _gate(given: Any) -> Any:
     return found
 
 
-def _named(reader: toml.Read, **more: toml.Read) -> toml.Read:
-    """A table of any names, and of those of `more`."""
-
-    def read(given: Any) -> Any:
-        names = dict.fromkeys(given if isinstance(given, dict) else (), reader)
-        return toml.table({**names, **more, **_MISPLACED})(given)
-
-    return read
+def _gates(given: Any) -> Any:
+    names = dict.fromkeys(given if isinstance(given, dict) else (), _gate)
+    return toml.table({**names, **_NO_GATES})(given)
 
 
-_SINGLE: toml.Rows = {
-    "agents": models.agents,
-    "max_wait": toml.seconds,
-    "max_failures": toml.whole,
+_SINGLE: toml.Rows = {"agents": models.agents, "max_wait": toml.seconds}
+_NO_GATES: toml.Rows = {
+    **dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}"),
+    "final": "write it below a last task in SPEC.md: > **Gate:** `make all`",
 }
-_MISPLACED: toml.Rows = dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}")
-_OF_A_GATE: toml.Rows = {"strict": toml.flag, "room": toml.flag, "again": toml.one_of([0, 1])}
 _GATE = toml.command(
+    strict=toml.flag,
+    room=toml.flag,
+    again=toml.one_of([0, 1]),
     red=toml.one_of(["known"], 'red = "known"'),
     known_red='write red = "known"',
-    **_OF_A_GATE,
 )
 _BOUNDS = toml.table(dict.fromkeys(("run", "task", "stage"), toml.amount))
+_AGENTS_LOOK = "take it out, and name the command in AGENTS.md: implement runs it itself"
 _MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
 _ROWS: toml.Rows = {
     **_SINGLE,
-    "gates": _named(_gate, final=toml.each(toml.command(**_OF_A_GATE))),
-    "probes": _named(toml.command()),
+    "gates": _gates,
     "stages": models.BY_ROLE,
     "max_cost": _BOUNDS,
     "max_tokens": _BOUNDS,
@@ -213,7 +187,8 @@ _ROWS: toml.Rows = {
     "models": 'write [stages.ROLE], and below it: model = "NAME"',
     "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '
     'test = { run = "make test", timeout = "20m" }',
-    "snapshot": "it is now called [probes]",
+    **dict.fromkeys(("probes", "snapshot"), _AGENTS_LOOK),
+    "max_failures": "take it out: three tasks in a row without a result end the run",
     "max_minutes": "kern --until 07:00 ends a run",
     "max_rounds": "take it out: --until-done reviews five times at most",
     "large_file": "take it out: more than 50 MiB belongs into Git LFS, or .gitignore",
@@ -233,11 +208,8 @@ def parse(data: bytes | str) -> Settings:
     data = data.encode("utf-8", "replace") if isinstance(data, str) else data
     found = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
     gates, http = found.get("gates", {}), found.get("agent", {}).get("http")
-    final = gates.pop("final", {})
     return Settings(
         gates=tuple(Gate(name, **row) for name, row in gates.items()),
-        final=tuple(Gate(name, **row) for name, row in final.items()),
-        probes=tuple(Probe(name, **row) for name, row in found.get("probes", {}).items()),
         timeouts=models.timeouts(found),
         models=models.of_settings(found),
         budget=Budget(**found.get("max_cost", {}), tokens=Tokens(**found.get("max_tokens", {}))),

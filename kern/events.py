@@ -268,13 +268,6 @@ class GateEnded(Event):
         ]
 
 
-class ProbeStarted(Event):
-    """A command that tells a stage how things stand."""
-
-    name: str
-    command: str
-
-
 class LimitReset(Event, keeps="limit text until", says="{text}"):
     """A usage limit's wait begins."""
 

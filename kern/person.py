@@ -5,7 +5,6 @@ repository for them.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 from kern import endpoint, plain, toml
 from kern.config import FILE as CONFIG
@@ -38,7 +37,6 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    mode: Mode = Mode.AUTO
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
@@ -47,26 +45,22 @@ class Person:
     awake: bool = True  # the machine, while a run is on
 
 
-def _sandbox(given: Any) -> Any:
-    """A mode, or a table with one."""
-    return _TABLE({"mode": given} if isinstance(given, str) else given)
-
-
+_BY_VARIABLE = "take it out: KERN_SANDBOX=off (or bwrap) in the environment says it"
 _MODE = toml.one_of([*Mode], "kern help safety")
 _HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
 _HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
 _TABLE = toml.table(
     {
-        "mode": _MODE,
+        "mode": _BY_VARIABLE,
         **dict.fromkeys(OPENS, toml.texts("texts")),
         "network": toml.texts("hosts", _HOST, _HOSTS),
         "hide": "take it out: of your home folder nothing is seen but what read and write name",
         "hosts": "name them in network",
-        "image": 'take it out, and run kern itself in the container, with sandbox = "off" there',
+        "image": "take it out, and run kern itself in the container",
     }
 )
 _ROWS: toml.Rows = {
-    "sandbox": _sandbox,
+    "sandbox": lambda given: _TABLE({"mode": given} if isinstance(given, str) else given),
     "agent": toml.table({"http": endpoint.read}),
     "notify": toml.text,
     "scheduler": toml.text,
@@ -86,7 +80,7 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
     found = toml.read(data, origin, _ROWS)
     table, http = found.pop("sandbox", {}), found.pop("agent", {}).get("http")
-    return Person(Mode(table.pop("mode", Mode.AUTO)), Holding(**table), http, **found)
+    return Person(Holding(**table), http, **found)
 
 
 _LOCAL = ("localhost:", "127.0.0.1:", "[::1]:")

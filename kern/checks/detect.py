@@ -225,5 +225,5 @@ def kern_toml(example: str, proposals: Sequence[Proposal]) -> str:
 
 def missing(guesses: Sequence[Guess], settings: Settings) -> tuple[Guess, ...]:
     """Those whose command is none of the gates."""
-    there = [gate.command.split() for gate in (*settings.gates, *settings.final)]
+    there = [gate.command.split() for gate in settings.gates]
     return tuple(guess for guess in guesses if guess.command.split() not in there)

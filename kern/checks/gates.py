@@ -12,7 +12,7 @@ from typing import Any
 
 from kern import plain
 from kern.checks import result as results
-from kern.config import Gate, Probe
+from kern.config import Gate
 from kern.model import Result
 from kern.sandbox import closed
 from kern.sandbox.confine import Hold, unheld
@@ -66,10 +66,6 @@ class Gates:
 
     # Of these nothing is remembered.
 
-    def look(self, probe: Probe, exact: str = "") -> Result:
-        """What a command says of how things stand."""
-        return self._run(probe, probe.label, self.furnish(exact, True))
-
     def outside(self, gate: Gate) -> Result:
         """How it ends where no sandbox holds it."""
         return replace(self, hold=unheld)._run(gate, f"outside-{_name(gate)}")
@@ -78,7 +74,7 @@ class Gates:
         """How it ends on all that lies in the working tree."""
         return self._run(gate, f"tree-{_name(gate)}", self.furnish("", gate.room))
 
-    def _run(self, command: Gate | Probe, name: str, room: Room | None = None) -> Result:
+    def _run(self, command: Gate, name: str, room: Room | None = None) -> Result:
         env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told
         argv, log = ("sh", "-c", command.command), re.sub(r"[^A-Za-z0-9]+", "-", name)[:60]
         how = {"limit": OUTPUT_LIMIT, "total": command.timeout}

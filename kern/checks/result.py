@@ -14,7 +14,7 @@ from kern.model import UNVERIFIED, Result
 _LONG_S = 600.0  # a gate that takes longer is not run twice
 TELLING = 160  # characters in a note
 KEPT_OUTPUT = 2000  # characters for the next attempt
-KEPT_STATE = 1000  # of what each probe says
+KEPT_STATE = 1000  # of what a task's own gate says before it
 _MISSING = "install what it runs or correct [gates] in kern.toml, then run kern again"
 _STRICT = (
     "fix it, then run kern again. Or take `strict` off it in kern.toml and let the next task fix "
@@ -137,12 +137,11 @@ def evidence(result: Result) -> Red:
 
 
 def state(result: Result, command: str) -> str:
-    """What a command of `[probes]` said, as a stage reads it."""
+    """What a gate said, as a stage reads it."""
     said = plain.block(result.output).strip()
     end = said if len(said) <= KEPT_STATE else f"…{said[-KEPT_STATE:]}"
     failed = "failed, " if result.red else ""
-    name = result.name.removeprefix("probe ")
-    head = f"{name} (`{plain.line(command, 200)}`): {failed}{result.how}"
+    head = f"{result.name} (`{plain.line(command, 200)}`): {failed}{result.how}"
     return f"{head}:\n{end}" if end else f"{head}, nothing printed"
 
 

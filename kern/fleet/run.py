@@ -305,8 +305,7 @@ class Fleet(loop.Loop):
     def _settle(self, one: Settled) -> None:
         super()._settle(one)
         self.board.settle(one.outcome)
-        most = self.caller.settings.max_failures
-        self.fault = self.fault or loop.fruitless(self.settled, most)
+        self.fault = self.fault or loop.fruitless(self.settled)
 
     def _release(self, job: Job) -> None:
         """The task may be handed out again."""

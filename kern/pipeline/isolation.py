@@ -36,10 +36,9 @@ _RENEWAL_S = 30.0
 _LONGEST = 70  # characters: the path of a socket has room for 108
 
 
-def mode(own: Person) -> Mode:
-    """The environment's word, or the person's. Raises UsageError."""
-    value = os.environ.get(VARIABLE)
-    return person.mode(value, VARIABLE) if value else own.mode
+def mode() -> Mode:
+    """The environment's word. Raises UsageError."""
+    return person.mode(os.environ.get(VARIABLE) or Mode.AUTO, VARIABLE)
 
 
 def homes(repo: Repo) -> Path:
@@ -117,7 +116,7 @@ def _renew(held: Sandbox, ended: threading.Event) -> None:
 def foreseen(repo: Repo, own: Person) -> Sandbox:
     """As a run would choose it now. Raises UsageError."""
     scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
-    return confine.chosen(mode(own), wanted(repo, scope, (), own))
+    return confine.chosen(mode(), wanted(repo, scope, (), own))
 
 
 def holds(repo: Repo, own: Person) -> bool:

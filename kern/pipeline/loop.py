@@ -30,6 +30,7 @@ from kern.spec import order
 from kern.system import process
 
 MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
+FRUITLESS = 3  # tasks in a row
 MOST_STEPS = 200  # of one iteration; the table's longest is far below: more means a fault of kern's
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
@@ -118,7 +119,7 @@ class Loop:
                 self._delay()
             if self._iterate(number):
                 number += 1
-                if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
+                if fault := fruitless(self.settled):
                     raise fault
             elif not (self.options.until_done and self._planned()):
                 return
@@ -245,12 +246,12 @@ def switched(before: str, now: str) -> KernError:
     )
 
 
-def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
+def fruitless(settled: Sequence[Settled]) -> KernError | None:
     """To stop where task after task comes to nothing: the fault is hardly theirs."""
-    last = [one.outcome for one in settled if not one.idle][-most:]
-    if not most or len(last) < most or not {*last} <= {Outcome.SKIPPED, Outcome.BLOCKED}:
+    last = [one.outcome for one in settled if not one.idle][-FRUITLESS:]
+    if len(last) < FRUITLESS or not {*last} <= {Outcome.SKIPPED, Outcome.BLOCKED}:
         return None
     return KernError(
-        f"{most} tasks in a row ended without a result: stopped, before more is spent",
-        hint="read their notes in SPEC.md; max_failures in kern.toml sets the bound",
+        f"{FRUITLESS} tasks in a row ended without a result: stopped, before more is spent",
+        hint="read their notes in SPEC.md; then run kern again",
     )

@@ -38,9 +38,9 @@ def prepare(
 def settings(found: Repo, papers: Documents) -> Settings:
     """kern.toml, sound and seen by git; what it leaves open, or may not say, the person does."""
     read = papers.settings()
-    if (read.gates or read.final or read.probes) and found.ignored(FILE):
+    if read.gates and found.ignored(FILE):
         raise UsageError(
-            f"git ignores {FILE}: an agent could change unseen what it is measured by and told",
+            f"git ignores {FILE}: an agent could change unseen what it is measured by",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
         )
     return person.over(person_settings(found.root), read)

@@ -1,5 +1,5 @@
-"""The project's own commands, where exactly what is committed or to be lies: its gates, its probes,
-and git's commit hooks, of which nothing that they do to git stays.
+"""The project's own commands, where exactly what is committed or to be lies: its gates, and
+git's commit hooks, of which nothing that they do to git stays.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from kern.checks import result
 from kern.checks.result import Red
 from kern.config import FILE, Gate, Settings
 from kern.errors import KernError, UsageError
-from kern.events import GateEnded, GateStarted, ProbeStarted
+from kern.events import GateEnded, GateStarted
 from kern.git import environment, history, shadow
 from kern.git.repository import LINK, Entry
 from kern.model import LEARNINGS, SPEC, Result, Stage
@@ -146,7 +146,7 @@ def check(site: Site) -> None:
 
 def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
     """What must pass, with what of it is red before the task; and how things stand, a text each for
-    the stages: by the task's own gates, which ought to fail, and by the project's probes.
+    the stages: by the task's own gates, which ought to fail.
     """
     check(site)
     wanted, state = checks(site, at.opened[1]), list[str]()
@@ -157,28 +157,13 @@ def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
             site.warn(f"{gate.label} is green before the task: it proves nothing of it")
     ends = ((gate, known(site, gate, at.head.commit)) for gate in wanted.gates)
     red = frozenset(gate for gate, was in ends if was and was.red)
-    return replace(wanted, red=red), state + _probed(site)
+    return replace(wanted, red=red), state
 
 
 def at_the_end(wanted: Checks) -> list[Gate]:
     """Those that send an agent back: what was red before the task is not its fault."""
     excused = {gate for gate in wanted.gates if gate in wanted.red or gate.known_red}
     return [gate for gate in wanted.gates if gate.strict or gate not in excused]
-
-
-def _probed(site: Site) -> list[str]:
-    """What the probes say, in order; one that fails says that."""
-    found, tree = [], site.repo.tree(site.repo.head().commit)
-    for probe in settings(site).probes:
-        site.sink(ProbeStarted(probe.label, probe.command))
-        with attempt.watched(site, "a probe", back=tree):
-            ended = site.gates.look(probe, exact=tree)
-        if ended.red:
-            last = result.telling(ended.output, result.TELLING)
-            said = f": {last}" if last else ""
-            site.warn(f"{probe.label} failed ({ended.how}){said}; the stage is told so")
-        found.append(result.state(ended, probe.command))
-    return found
 
 
 # ---------------------------------------------------------------- git's hooks

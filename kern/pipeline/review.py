@@ -4,9 +4,8 @@ from pathlib import Path
 
 from kern.config import ROUNDS
 from kern.errors import KernError, UsageError
-from kern.events import GateEnded, Warned
+from kern.events import Warned
 from kern.model import Marker
-from kern.pipeline import project
 from kern.pipeline.site import Site
 from kern.stages import proposal
 from kern.stages.plan import Planner
@@ -33,7 +32,6 @@ class Reviews:
         self.site = site
         self.planner = Planner(site.repo, site.papers, site.templates, site.caller)
         self.rounds = self.barren = 0
-        self.red: list[str] = []  # what the final gates printed
 
     def goal(self) -> str:
         return goal(self.site.repo.root, self.site.papers.spec_text())
@@ -49,7 +47,7 @@ class Reviews:
                     f"not done after {self.rounds} reviews",
                     hint="look at what they added to SPEC.md; kern --until-done goes on",
                 )
-            plan = self.planner.ask(Mode.REVIEW, self.goal(), self.red)
+            plan = self.planner.ask(Mode.REVIEW, self.goal())
             self.rounds += 1
             why = "" if plan.titles else self._missing(plan)
             if not why:
@@ -69,18 +67,4 @@ class Reviews:
         """Why a review without new tasks is not believed; empty where all is done."""
         if plan.wrong:
             return f"the review's answer is refused: {plan.wrong} ({self.planner.answer})"
-        if not plan.done:
-            return "the review lists nothing but tasks that are done already"
-        why = self.red_at_the_end()
-        return f"the review says done, but {why}" if why else ""
-
-    def red_at_the_end(self) -> str:
-        """Which of the final gates are red on what is committed, in words."""
-        site = self.site
-        tree, results = site.repo.tree(site.repo.head().commit), []
-        for gate in site.papers.settings().final:
-            results.append(project.run_gate(site, gate, tree))
-            site.sink(GateEnded(results[-1]))
-        red = [one for one in results if one.red]
-        self.red = [f"{one.name}, {one.how}:\n{one.output}" for one in red]
-        return f"red: {', '.join(one.name for one in red)}" if red else ""
+        return "" if plan.done else "the review lists nothing but tasks that are done already"

@@ -75,7 +75,7 @@ def begin(
     caller = Caller(found.root, scope, run, sink, programs, settings)
     killed = lock.holder(found.git_dir)  # it takes its note away as it ends
     with (
-        isolation.ready(wanted, isolation.mode(own), sink) as held,
+        isolation.ready(wanted, isolation.mode(), sink) as held,
         control.signals(),
         lock.hold(scope, found.git_dir, run),
         _leaving(caller),

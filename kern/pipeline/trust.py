@@ -43,8 +43,7 @@ class Started(NamedTuple):
 
 def started(repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent]) -> Started:
     project = (
-        *(f"gate {gate.shown}" for gate in (*settings.gates, *settings.final)),
-        *(f"probe {probe.shown}" for probe in settings.probes),
+        *(f"gate {gate.shown}" for gate in settings.gates),
         *settings.fleet.asks,
         *(f"gate {gate.shown}" for gate in notes.open_gates(parsed)),
         *_told("prompt of the project:", sorted((repo.root / PROMPTS).glob("*.md")), repo.root),

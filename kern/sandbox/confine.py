@@ -221,7 +221,7 @@ def chosen(
         if not why:
             return found
     if mode is Mode.BWRAP:
-        raise UsageError(f'sandbox = "bwrap" cannot be: {why}', hint=remedy)
+        raise UsageError(f"KERN_SANDBOX=bwrap cannot be: {why}", hint=remedy)
     return replace(wanted, why=f"{why}: {remedy}")
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 class Kind(StrEnum):
     READER = "reader"  # research, the judge, the planner
     WORKER = "worker"  # implement
-    CHECK = "check"  # gates and probes: what the worker wrote runs there
+    CHECK = "check"  # gates: what the worker wrote runs there
     COMMITTER = "committer"  # git with the person's hooks
 
     @property

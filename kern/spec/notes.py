@@ -137,14 +137,11 @@ def open_gates(spec: Spec) -> list[Gate]:
 
 
 def commands(spec: Spec, settings: Settings) -> tuple[str, ...]:
-    """What this repository makes kern run: what tells how things stand, the project's gates, and
-    those of its open tasks.
-    """
+    """What this repository makes kern run: the project's gates, and those of its open tasks."""
     own = dict.fromkeys(gate.shown for gate in open_gates(spec))
-    gates = (*(gate.shown for gate in (*settings.gates, *settings.final)), *own)
+    gates = (*(gate.shown for gate in settings.gates), *own)
     more = len(gates) - MOST_COMMANDS
     return (
-        *(f"probe {probe.shown}" for probe in settings.probes),
         *(f"gate {gate}" for gate in gates[:MOST_COMMANDS]),
         *([f"and {more} more gates in SPEC.md"] if more > 0 else []),
     )

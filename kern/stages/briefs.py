@@ -90,8 +90,8 @@ def brief(
     mending: Mending | None = None,
 ) -> Prompt:
     """What research and implement are told, with those learnings that the task and what research
-    found call for. `state`: what the project's probes say. `red`: the gate that failed the attempt
-    before.
+    found call for. `state`: what the task's own gates say before it. `red`: the gate that failed
+    the attempt before.
     """
     above, apart, notices = _parent(task, known), "", known.guidance.notices
     if form.stage is Stage.RESEARCH:

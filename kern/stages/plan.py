@@ -69,14 +69,13 @@ class Planner:
 
     # ------------------------------------------------------------ SPEC.md
 
-    def ask(self, mode: Mode, goal: str, red: Sequence[str] = ()) -> Plan:
-        """A refused answer comes back as such. `red`: the checks that fail now, with the end of
-        what they printed. Of specifications the paths are listed: they may be many.
+    def ask(self, mode: Mode, goal: str) -> Plan:
+        """A refused answer comes back as such. Of specifications the paths are listed: they may be
+        many.
         """
         tasks = sorted(parse(self.known()).tasks, key=lambda task: task.marker is not Marker.DONE)
         specs = (path.relative_to(self.repo.root) for path in self.repo.root.glob("specs/**/*.md"))
         sections = {
-            "red": red,
             "specs": sorted(map(str, specs)),
             "tasks": [f"[{task.marker}] {task.text}" for task in tasks],  # the open ones last
         }

@@ -43,7 +43,7 @@ SECTIONS: dict[Role, tuple[str, ...]] = {
     ),
     Stage.COMMIT: ("commits", "diff", "answer"),
     Aide.JUDGE: ("diff",),
-    Aide.PLANNER: ("red", "specs", "tasks", "history", "learnings", "commits"),
+    Aide.PLANNER: ("specs", "tasks", "history", "learnings", "commits"),
 }
 _EXEMPT: dict[Role, tuple[str, ...]] = {  # neither counted nor cut; the first must be used
     Stage.RESEARCH: ("task", "checks", "guidance", "neighbours"),

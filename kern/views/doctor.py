@@ -190,7 +190,7 @@ def _sandbox(here: Here) -> Iterator[Check]:
     own = preflight.person_settings(repo.root)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
     wanted = isolation.wanted(repo, scope, programs, own)
-    with isolation.ready(wanted, isolation.mode(own), lambda event: None) as held:
+    with isolation.ready(wanted, isolation.mode(), lambda event: None) as held:
         with contextlib.suppress(KernError):  # that of kern.toml
             apart = isolation.rooms(held, repo, here.settings)
             changes = tried("changes", lambda: preflight.yours(repo, apart=apart))

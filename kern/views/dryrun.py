@@ -99,7 +99,6 @@ def _task(seen: Project, task: Task, settings: Settings, allow_red: bool) -> Ite
         yield f"{'' if number else 'gates:':<8}{plain.line(text, 160)}"
     if settings.gates:
         yield f"        [gates] also run before the first task; a red one {_RED[allow_red]}"
-    yield from (f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes)
 
 
 def _stage(
@@ -134,14 +133,13 @@ def _prompt(
     if form.stage is Stage.COMMIT:
         return None
     checks = notes.checks(seen.parsed, task, settings)
-    state = [f"{probe.shown}\n[run before research and implement]" for probe in settings.probes]
     if form.stage is Stage.RESEARCH:
         known = briefs.known(seen.repo, seen.papers)
-        return briefs.brief(form, task, known, checks, state)
+        return briefs.brief(form, task, known, checks)
     first = seen.at.files.get(Stage.RESEARCH)
     answer, by_itself = first.answer if first else None, agents.read_guidance(form)
     known = briefs.known(seen.repo, seen.papers, answer, by_itself=by_itself)
-    return briefs.brief(form, task, known, checks, state, mode, answer.body if answer else "")
+    return briefs.brief(form, task, known, checks, (), mode, answer.body if answer else "")
 
 
 def _nothing(parsed: Spec) -> list[str]:

@@ -38,7 +38,7 @@ _OF_A_GATE = 12  # lines of what a red one printed
 _WIDEST = 100  # columns of a page; longer lines are hard to read
 _FOR_YOU = (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
 # By what follows: another try, how the task ends, the worker's line, what is drawn.
-_SHOWN_LATER = events.StageFailed | events.QuestionNoted | events.Sent | events.ProbeStarted
+_SHOWN_LATER = events.StageFailed | events.QuestionNoted | events.Sent
 
 
 class Console:
@@ -303,7 +303,7 @@ def after(now: Picture, event: Event, at: float) -> Picture:
             lane = Lane(1, event.task, lanes.BEGINS, at)
         case events.StageStarted():
             lane = replace(lane, task=event.task, calls=(), count=0)
-        case events.GateStarted() | events.ProbeStarted():
+        case events.GateStarted():
             lane = Lane(1, lane.task or event.command, plain.line(event.name, 60), at)
         case events.Acted():
             calls = [plain.line(call, 200) for call in event.act.calls]

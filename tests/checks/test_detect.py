@@ -199,8 +199,6 @@ def test_what_is_red_or_missing_is_a_comment_that_says_why() -> None:
 
 def test_a_gate_that_is_there_is_not_proposed_again() -> None:
     guesses = detect.guesses([Folder("", {"go.mod": ""})])
-    settings = Settings(
-        gates=(Gate("mine", "go  test ./...", 1),), final=(Gate("f", "go vet ./...", 1),)
-    )
+    settings = Settings(gates=(Gate("mine", "go  test ./...", 1), Gate("f", "go vet ./...", 1)))
     assert detect.missing(guesses, settings) == ()
     assert detect.missing(guesses, Settings()) == guesses

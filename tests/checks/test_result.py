@@ -96,3 +96,12 @@ def test_failures_are_alike_whatever_their_numbers(one: str, other: str, same: b
     assert not first.like(result.evidence(Result("lint", 1, one)))
     assert not first.like(result.evidence(Result("check", 2, one)))
     assert not first.like(None)
+
+
+def test_what_a_tasks_gate_says_before_it_is_bounded_and_harmless() -> None:
+    long = result.state(Result("gate", 0, "a" * 5000 + "\x1b[31mred\x07\n\n"), "tail\nlog")
+    head, _, body = long.partition("\n")
+    assert head == "gate (`tail log`): exit 0:"
+    assert body.startswith("…aaa") and body.endswith("aared") and len(body) == 1001
+    ended = result.state(Result("gate", None, "begun\nnot done after 20 s"), "x")
+    assert ended == "gate (`x`): failed, ended:\nbegun\nnot done after 20 s"

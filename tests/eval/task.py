@@ -7,9 +7,6 @@ Files = Mapping[str, str]
 Change = Mapping[str, str | None]  # None: the file goes
 NO_CHANGE: Change = {}
 
-# A cell is one task, carried as far as kern carries it: failures do not end the run early.
-_SETTINGS = "max_failures = 0\n"
-
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -33,7 +30,7 @@ class Task:
 
     @property
     def tree(self) -> Files:
-        return {**self.files, "SPEC.md": self.spec, "kern.toml": _SETTINGS + self.settings}
+        return {**self.files, "SPEC.md": self.spec, "kern.toml": self.settings}
 
     @property
     def acts(self) -> bool:

@@ -41,30 +41,23 @@ def test_what_a_repository_asks_for_beyond_what_is_open_is_named_with_what_to_pa
     assert line.endswith('network = ["a.org", "b.org"]')
 
 
-def test_the_environment_is_before_the_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_environment_says_whether_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERN_SANDBOX")
-    own = Person(mode=Mode.BWRAP)
-    assert isolation.mode(own) is Mode.BWRAP
+    assert isolation.mode() is Mode.AUTO
     monkeypatch.setenv("KERN_SANDBOX", "off")
-    assert isolation.mode(own) is Mode.OFF
-    monkeypatch.setenv("KERN_SANDBOX", "yes")
-    with pytest.raises(UsageError, match=r"KERN_SANDBOX must be one of auto, bwrap"):
-        isolation.mode(own)
+    assert isolation.mode() is Mode.OFF
 
 
-def test_the_persons_file_and_its_two_forms() -> None:
-    assert person.parse('sandbox = "off"').mode is Mode.OFF
+def test_what_the_persons_file_opens() -> None:
     hosts = ("*.a.com", "[::1]:1", "a_b:80")
-    full = person.parse(f'[sandbox]\nmode = "bwrap"\nread = ["~/d"]\nnetwork = {[*hosts]}')
-    assert (full.mode, full.holding) == (Mode.BWRAP, Holding(("~/d",), network=hosts))
+    full = person.parse(f'[sandbox]\nread = ["~/d"]\nnetwork = {[*hosts]}')
+    assert full.holding == Holding(("~/d",), network=hosts)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        'sandbox = "on"',
+        'sandbox = "off"',
         "sandbox = 1",
         'trust = "content"',
         "gates = 1",
@@ -92,9 +85,9 @@ def test_a_file_in_the_repository_decides_nothing(
     with pytest.raises(UsageError, match="which would decide for you"):
         preflight.person_settings(tmp_path / "project")
     (tmp_path / "kern").mkdir()
-    (tmp_path / "kern" / "config.toml").write_text('sandbox = "off"\n')
+    (tmp_path / "kern" / "config.toml").write_text("awake = false\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert preflight.person_settings(tmp_path / "project").mode is Mode.OFF
+    assert preflight.person_settings(tmp_path / "project").awake is False
 
 
 def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Path) -> None:

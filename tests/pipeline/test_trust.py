@@ -19,8 +19,6 @@ from tests.conftest import Git
 TOML = """
 [gates]
 test = "make \u202etest"
-[probes]
-now = "date"
 """
 AGENT = protocol.find(protocol.DEFAULT)
 SPEC = "- [ ] a\n  > **Gate:** `sh gate.sh`\n- [x] b\n  > **Gate:** `old`\n"
@@ -63,7 +61,7 @@ def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> Non
     hostile(repo, git)
     found = lines(repo)
     project = (
-        *("gate test: make \\u202etest", "probe now: date", "gate of the task: sh gate.sh"),
+        *("gate test: make \\u202etest", "gate of the task: sh gate.sh"),
         *("prompt of the project: .kern/prompts/judge.md", "git hook .husky/pre-commit"),
     )
     agents = ".claude/settings.json apiKeyHelper", ".mcp.json mcpServers: {"

@@ -80,7 +80,7 @@ def test_agents_gates_hooks_and_notify_write_there_wherever_a_variable_leads(
     if there:
         elsewhere.mkdir()
     check = " && ".join(f'echo x > "${{{one}:?}}/{one}"' for one in TEMPORARY)
-    (repo / "kern.toml").write_text(f"[gates]\ncheck = '{check}'\n[probes]\nnow = '{check}'\n")
+    (repo / "kern.toml").write_text(f"[gates]\ncheck = '{check}'\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=checks")
     hook = repo / ".git" / "hooks" / "pre-commit"

@@ -18,7 +18,6 @@ QUESTION = "Run these here? [y/N] "
 SHOWN = (
     "gate check: touch",
     "gate of the task: touch",
-    "probe now: touch",
     "prompt of the project: .kern/prompts/judge.md (",
     ".claude/settings.json apiKeyHelper: touch",
     '.claude/settings.json env: {"NODE_OPTIONS": "--require evil"}',
@@ -83,8 +82,6 @@ def toml(ran: Path, more: str = "") -> str:
 [gates]
 check = "touch {ran}/gate"
 {more}
-[probes]
-now = "touch {ran}/snapshot"
 """
 
 
@@ -144,7 +141,7 @@ def test_after_a_yes_it_runs_and_a_word_for_one_run_is_for_one_run(
     options = ["--trust"] if how == "--trust" else []
     ran = kern(*options, "1", "0", env={"KERN_TRUST": "1"} if how == "KERN_TRUST" else {})
     assert ran.code == 0, ran.said
-    assert {"gate", "task", "snapshot", "pre-commit", "implement"} <= {*clone.started()}
+    assert {"gate", "task", "pre-commit", "implement"} <= {*clone.started()}
     assert "notify" not in clone.started()
     assert kern("1", "0").code == (0 if how == "yes" else 2)
 
