@@ -300,7 +300,7 @@ def ask(
     most: float = 90,
     tick: process.Tick = process.unwatched,
 ) -> Talk:
-    """One call by kern, as a stage makes it; where kern would try again, it ends. `most`: seconds."""
+    """One call by kern, as a stage makes it; it ends where kern would try again. `most`: seconds."""
     events: list[object] = []
     caller = Caller(
         root=root,
