@@ -300,7 +300,10 @@ def ask(
     most: float = 90,
     tick: process.Tick = process.unwatched,
 ) -> Talk:
-    """One call by kern, as a stage makes it; it ends where kern would try again. `most`: seconds."""
+    """One call by kern, as a stage makes it; it ends where kern would try again.
+
+    `most`: seconds.
+    """
     events: list[object] = []
     caller = Caller(
         root=root,
