@@ -4,12 +4,10 @@ and kern's while it is in progress. Of what git ignores there are copies: nobody
 """
 
 import contextlib
-import filecmp
 import itertools
 import os
 import re
 import shutil
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,10 +199,7 @@ class Ignored:
                     left.append(f"{unit} (beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files)")
                     continue
                 for path in paths:
-                    try:
-                        _copy(self.repo.root / path, new / path)
-                    except PermissionError:
-                        left.append(f"{path} (it cannot be read)")
+                    _copy(self.repo.root / path, new / path)
             new.rename(folder)
         if unsaid := [one for one in left if one not in self.told]:
             self.told.update(unsaid)
@@ -219,48 +214,40 @@ class Ignored:
         """What an attempt that failed has changed or removed; what it has made stays. Can be
         repeated. `again`: the attempt begins again and needs the copies.
         """
-        folder, aside = self._folder(key, attempt), self._aside(key, attempt)
-        with workspace.reported(self.repo.root):
-            for path in (changed := self._changed(folder)):
-                self._restore(path, folder / path, aside)
-        if back := [path for path in changed if not _is_cache(path)]:
-            kept = f"; what stood there is kept in {aside}" if aside.exists() else ""
-            self.warn(
-                f"{some(back)}: ignored by git, changed during the attempt by the agent or by you; "
-                f"restored{kept}"
-            )
+        folder, root = self._folder(key, attempt), self.repo.root
+        changed, kept = self._changed(folder), self._aside(key, attempt)
+        with workspace.reported(root):
+            for path in changed:
+                for stands in _in_the_way(root, path):  # it may be a person's
+                    (kept / stands).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    shutil.move(root / stands, kept / stands)
+                _copy(folder / path, root / path)
+        what = f"; what stood there is kept in {kept}" if kept.exists() else ""
+        self._tell(changed, f"changed during the attempt by the agent or by you; restored{what}")
         if not again:
             shutil.rmtree(folder, ignore_errors=True)
 
     def name_changed(self, key: Key, attempt: int) -> None:
         """What an attempt that succeeded has changed or removed, and where its copy is."""
-        folder, aside = self._folder(key, attempt), self._aside(key, attempt)
-        if names := [path for path in self._changed(folder) if not _is_cache(path)]:
-            aside.mkdir(mode=0o700, parents=True)
-            for path in names:
-                _copy(folder / path, aside / path)
-            self.warn(
-                f"{some(names)}: ignored by git, changed while the task was carried out; as "
-                f"before: {aside}"
-            )
+        folder, kept = self._folder(key, attempt), self._aside(key, attempt)
+        changed = self._changed(folder)
+        for path in self._tell(
+            changed, f"changed while the task was carried out; as before: {kept}"
+        ):
+            _copy(folder / path, kept / path)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _changed(self, folder: Path) -> list[str]:
-        """The paths of which type, permissions or content are others."""
-        files = _files(folder, "") if folder.is_dir() else ()
-        return sorted(path for path in files if _differs(self.repo.root / path, folder / path))
+    def _tell(self, changed: Sequence[str], what: str) -> list[str]:
+        """Of what changed that which no tool makes anew."""
+        if names := [path for path in changed if _CACHES.isdisjoint(path.split("/"))]:
+            self.warn(f"{some(names)}: ignored by git, {what}")
+        return names
 
-    def _restore(self, path: str, copy: Path, aside: Path) -> None:
-        """What stands there is kept: it may be a person's."""
-        place, above = self.repo.root / path, [*Path(path).parents][::-1]
-        in_the_way = [str(one) for one in above if not _is_folder(self.repo.root / one)]
-        for one in (*in_the_way, path, *(path + end for end in _JOURNALS)):
-            if os.path.lexists(self.repo.root / one):
-                (aside / one).parent.mkdir(parents=True, exist_ok=True)
-                shutil.move(self.repo.root / one, aside / one)
-        made = place.with_name(f".{place.name[:200]}.kern")  # whole, before it has its name
-        _copy(copy, made)
-        made.replace(place)
+    def _changed(self, folder: Path) -> list[str]:
+        files = _files(folder, "") if folder.is_dir() else ()
+        return sorted(
+            path for path in files if _state(self.repo.root, path) != _state(folder, path)
+        )
 
     def _folder(self, key: Key, attempt: int) -> Path:
         return self.repo.git_dir / "kern" / "ignored" / f"{refs.slug(key)}-{attempt}"
@@ -271,9 +258,8 @@ class Ignored:
 
 def _files(root: Path, unit: str) -> Iterator[str]:
     """The files and links of it, relative to the root."""
-    if unit and not _is_folder(root / unit.rstrip("/")):
-        yield unit.rstrip("/")
-    for place in (root / unit).rglob("*"):
+    top = root / unit
+    for place in itertools.chain((top,), top.rglob("*") if _is_folder(top) else ()):
         if place.is_symlink() or place.is_file():  # no pipe
             yield str(place.relative_to(root))
 
@@ -283,22 +269,24 @@ def _is_folder(place: Path) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
+    """But one that cannot be read, which nobody changes either."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    shutil.copy2(source, target, follow_symlinks=False)
+    with contextlib.suppress(PermissionError):
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _differs(place: Path, copy: Path) -> bool:
-    try:
-        now, was = os.lstat(place), os.lstat(copy)
-        if os.path.realpath(place.parent) != str(place.parent) or now.st_mode != was.st_mode:
-            return True  # behind a link lies something else
-        if stat.S_ISLNK(was.st_mode):
-            return os.readlink(place) != os.readlink(copy)
-        return now.st_mtime_ns != was.st_mtime_ns or not filecmp.cmp(place, copy, shallow=False)
-    except OSError:
-        return True
+def _state(root: Path, path: str) -> tuple[int, ...]:
+    """What tells that a file is another; behind a link lies something else."""
+    with contextlib.suppress(OSError):
+        place, info = root / path, os.lstat(root / path)
+        if os.path.realpath(place.parent) == str(place.parent):
+            return info.st_mode, info.st_size, info.st_mtime_ns
+    return ()
 
 
-def _is_cache(path: str) -> bool:
-    return not _CACHES.isdisjoint(path.split("/"))
+def _in_the_way(root: Path, path: str) -> Iterator[str]:
+    """Of what is to be restored there, one after the other moved away."""
+    above = [str(one) for one in [*Path(path).parents][-2::-1] if not _is_folder(root / one)]
+    for place in (*above[:1], path, *(path + end for end in _JOURNALS)):
+        if os.path.lexists(root / place):
+            yield place

@@ -68,7 +68,7 @@ class Room:
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
             mounted.sort(key=lambda path: (path.count("/"), path))
             self.absent = tuple(mounted[MOST_MOUNTS:])
-            there = [path for path in self._submodules if self._is_submodule(tree, path)]
+            there = [path for path in self._submodules if self._commit(tree, path)]
             self.differing = [path for path in there if self._fill_differing(tree, path)]
             same = (path for path in there if path not in self.differing)
             self.mounts = (*mounted[:MOST_MOUNTS], *same)
@@ -108,10 +108,11 @@ class Room:
         self._git("clean", "-ffdxq", "--", ":/")
         self._filled = tree
 
-    def _is_submodule(self, tree: str, path: str) -> bool:
+    def _commit(self, tree: str, path: str) -> str:
+        """Of a submodule; empty where it is none any more, or the person does not have it."""
         entry = self.repo.entry(tree, path)
-        there = (self.home.root / path / ".git").exists()
-        return there and entry is not None and entry.is_submodule
+        there = entry and entry.is_submodule and (self.home.root / path / ".git").exists()
+        return entry.blob if entry and there else ""
 
     def _fill_differing(self, tree: str, path: str) -> bool:
         """Of a submodule that the person has as it is to be committed what lies there is mounted,
@@ -126,9 +127,9 @@ class Room:
         index.unlink(missing_ok=True)
         theirs = str(self.home.root / path)
         inner = self.home.text("-C", theirs, "rev-parse", "--absolute-git-dir")
+        # The work tree by name: the settings of a submodule name the person's.
         env = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(index), "GIT_DIR": inner}
-        commit = self.home.text("rev-parse", f"{tree}:{path}")
-        self.home.run("read-tree", "--reset", "-u", commit, env=env)
+        self.home.run("read-tree", "--reset", "-u", self._commit(tree, path), env=env)
         (place / ".git").write_text(f"gitdir: {inner}\n")
         return True
 

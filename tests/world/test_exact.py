@@ -2,6 +2,7 @@
 not.
 """
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -142,6 +143,7 @@ def test_a_submodule_has_what_is_to_be_committed(
     ran = kern("1", "0", env=IN)
     assert "verified" not in ran.out, ran.said
     assert "it may need part, which is not committed" in (repo / "SPEC.md").read_text()
+    assert sorted(os.listdir(repo / "part")) == [".git", "b"], "yours as it was"
 
 
 def test_a_large_file_is_there_and_what_has_no_place_is_told(
