@@ -23,7 +23,6 @@ _PERSONS = re.compile(
     "|GIT_(SSH|ASKPASS|TRACE\\w*|EXEC_PATH|ALLOW_PROTOCOL|DISCOVERY_\\w+|CURL_VERBOSE)$"
 )
 _ANSWER = re.compile(rb"([0-9a-f]{40,64}) (blob|tree|commit|tag) (\d+)\n")
-_END_S = 1.0  # for a process that nobody asks any more
 _FULL = "No space left|Out of diskspace"  # the second of an index
 _BROKEN = f"{_FULL}|Disk quota|Input/output error|Read-only file system"
 
@@ -111,17 +110,14 @@ class Store:
         self._asking = threading.Lock()
         weakref.finalize(self, _end, self._idle)
 
-    def _started(self) -> "Popen[bytes]":
-        env = {**quiet(), **process.tree_last(self._root)}
-        return process.piped(("git", "cat-file", "--batch-command"), self._root, env)
-
     def _ask(self, what: str, name: str) -> tuple[str, str, bytes]:
         """Id, kind, and where it is asked for the content. One that was ended meanwhile is started
         again, and none that has answered by halves is asked once more.
         """
+        argv, env = ("git", "cat-file", "--batch-command"), quiet() | process.tree_last(self._root)
         with self._asking:
             for _ in range(2):
-                child = self._idle.pop() if self._idle else self._started()
+                child = self._idle.pop() if self._idle else process.piped(argv, self._root, env)
                 assert child.stdin and child.stdout
                 answer = b""
                 with contextlib.suppress(OSError):
@@ -151,15 +147,13 @@ class Store:
 
 
 def _end(children: "list[Popen[bytes]]") -> str:
-    """What the last one complained of."""
+    """What the last one complained of: they only read, and may stand still."""
     complaint = b""
     while children:
         child = children.pop()
-        try:
-            complaint = child.communicate(timeout=_END_S)[1]
-        except (OSError, ValueError, TimeoutExpired):  # it stands still, say
-            child.kill()
-            child.communicate()
+        child.kill()
+        with contextlib.suppress(OSError, ValueError):
+            complaint = child.communicate()[1]
     return complaint.decode("utf-8", "replace")
 
 

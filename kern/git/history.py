@@ -68,14 +68,9 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
         return ()
     if (tip := commit(repo, head)).parents == (base,):
         return (tip,)
-    if not is_within(repo, base, head):
+    if repo.run("merge-base", "--is-ancestor", base, head)[0]:
         return None
     return (*_log(repo, "--reverse", "--topo-order", f"{base}..{head}"),)
-
-
-def is_within(repo: Repo, base: str, head: str) -> bool:
-    """Whether the commit is of that history."""
-    return base == head or not repo.run("merge-base", "--is-ancestor", base, head)[0]
 
 
 def finished(repo: Repo, file: str) -> Callable[[Sequence[str]], list[str]]:

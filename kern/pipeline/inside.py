@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from kern import plain
 from kern.agents.protocol import Agent, Program
@@ -17,17 +18,13 @@ from kern.system import process
 _PATIENCE_S = 30
 _TEMPORARY = ': > "$TMPDIR/kern-doctor" && rm "$TMPDIR/kern-doctor"'
 _ELSEWHERE = 'cd / && exec "$0" "$@"'  # the project's settings name programs that it would ask
-# Whatever is answered, and by whomever it is signed. Of this machine a port that is open is enough.
+# Whatever is answered, and by whomever it is signed.
 _REACH = """
 import ssl, sys, urllib.error, urllib.request
-secure = sys.argv[1].startswith("https:")
 try:
-    context = ssl._create_unverified_context()
-    urllib.request.urlopen(sys.argv[1], timeout=10 if secure else 1, context=context)
+    urllib.request.urlopen(sys.argv[1], timeout=10, context=ssl._create_unverified_context())
 except urllib.error.HTTPError:
     pass
-except OSError as exc:
-    sys.exit(str(exc) if secure or not isinstance(exc, TimeoutError) else 0)
 """
 
 
@@ -37,7 +34,7 @@ def checks(held: Sandbox, program: Program) -> Iterator[Check]:
     if hosts := [one for one in held.needs[agent.name].hosts if "*" not in one]:
         yield _reach(held, agent, hosts[-1])
     for command in held.needs[agent.name].commands:
-        yield tried("key", lambda command=command: _key(held, agent, command))  # type: ignore[misc]
+        yield tried("key", partial(isolation.check_key, agent.name, command, held.confine))
 
 
 def login(held: Sandbox, program: Program) -> Check | None:
@@ -78,13 +75,8 @@ def _reach(held: Sandbox, agent: Agent, host: str) -> Check:
     """The endpoint of the person's own, where one is named, is on this machine."""
     url = f"http://{host}" if ":" in host else f"https://{host}"
     code, output, _ = _run(held, agent, [sys.executable, "-I", "-c", _REACH, url])
-    if not code:
-        return Check("network", f"{agent.name} reaches {host} from the sandbox")
-    why = plain.line(plain.last(output) or f"exit {code}", 200)
-    fix = f"see that this machine reaches it: curl -sS {url}; a proxy: HTTPS_PROXY"
-    return Check("network", f"{agent.name} does not reach {host}: {why}", advice=fix)
+    fix = f"see that this machine reaches it: curl -sS {url}; a proxy: HTTPS_PROXY" if code else ""
+    why = f"does not reach {host}: {plain.line(plain.last(output), 200)}"
+    reached = f"reaches {host} from the sandbox"
+    return Check("network", f"{agent.name} {why if code else reached}", advice=fix)
 
-
-def _key(held: Sandbox, agent: Agent, command: str) -> str:
-    isolation.check_key(agent.name, command, held.confine)
-    return f"{agent.name} gets its key in the sandbox"

@@ -64,10 +64,10 @@ def wanted(repo: Repo, scope: Scope, programs: Collection[Program], own: Person)
 def _settings_of_git(repo: Repo) -> list[Path]:
     """Files that the person's git reads, its hooks, and the lists of patterns that it names."""
     listed = repo.run("config", "--global", "--includes", "--list", "--show-origin", "-z")[1]
-    names = {one[5:] for one in listed.split(b"\0") if one.startswith(b"file:")}
-    for key in ("core.excludesFile", "core.attributesFile"):
-        names.add(repo.run("config", "--type=path", "--get", key)[1].strip())
-    paths = [repo.hooks_folder(), *(Path(os.fsdecode(one)) for one in sorted(names))]
+    names = {os.fsdecode(one[5:]) for one in listed.split(b"\0") if one.startswith(b"file:")}
+    for key in ("core.excludesfile", "core.attributesfile"):
+        names.update(map(os.path.expanduser, repo.config().get(key, [])[-1:]))
+    paths = [repo.hooks_folder(), *map(Path, sorted(names))]
     return [path for path in paths if path.is_absolute() and (path.is_file() or path.is_dir())]
 
 
@@ -147,10 +147,8 @@ def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
 
 def lacking(held: Sandbox) -> str:
     """Where there is no sandbox; empty where all is well."""
-    if not held.why:
-        return ""
     open_to = "no sandbox: what agents and gates start can read and write whatever you can"
-    return f"{open_to}; {held.why} (kern help safety)"
+    return f"{open_to}; {held.why} (kern help safety)" if held.why else ""
 
 
 def described(held: Sandbox) -> str:
@@ -188,7 +186,7 @@ def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) 
                 )
 
 
-def check_key(name: str, command: str, hold: Hold) -> None:
+def check_key(name: str, command: str, hold: Hold) -> str:
     """Without a key an agent asks again and again, for minutes, and says that it is logged in."""
     held = hold(Kind.READER, ["sh", "-c", command], process.surroundings(), agent=name)
     code, key, complaint = process.heard(held.argv, 30, env=held.env)
@@ -200,3 +198,4 @@ def check_key(name: str, command: str, hold: Hold) -> None:
             f"{plain.line(last, 200)}",
             hint="; ".join((*shut, f"in {person.FILE}: kern help safety")),
         )
+    return f"{name} gets its key in the sandbox"

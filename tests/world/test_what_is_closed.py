@@ -3,7 +3,8 @@
 """
 
 import re
-import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -131,10 +132,9 @@ def test_doctor_tries_from_within_what_an_agent_needs(
     settings.parent.mkdir()
     settings.write_text('{"apiKeyHelper": "cat ~/out/key"}')
     (Path.home() / "out/key").write_text("sk-1\n")
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, False) as server:
+        server.server_bind()
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{server.server_port}")
         found = rows(kern)
         assert "/.local/state/kern/homes/project-" in found["sandbox"]["detail"]
         assert found["temporary files"]["mark"] == "ok"
@@ -143,9 +143,11 @@ def test_doctor_tries_from_within_what_an_agent_needs(
         assert found["key"]["mark"] == "problem"
         assert 'read = ["~/out/key"]' in found["key"]["fix"]
         assert found["login inside"]["mark"] == "problem" and found["login inside"]["fix"]
-        listening.listen()
+        server.server_activate()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         open_to_tests(Path.home(), fake.folder, Path.home() / "out")
         found = rows(kern)
+        server.shutdown()
     names = ("network", "key", "login inside")
     assert {found[name]["mark"] for name in names} == {"ok"}, found
     monkeypatch.setenv("KERN_SANDBOX", "off")
