@@ -79,4 +79,3 @@ def _reach(held: Sandbox, agent: Agent, host: str) -> Check:
     why = f"does not reach {host}: {plain.line(plain.last(output), 200)}"
     reached = f"reaches {host} from the sandbox"
     return Check("network", f"{agent.name} {why if code else reached}", advice=fix)
-

@@ -13,6 +13,7 @@ import socket
 import stat
 import threading
 import urllib.request
+import weakref
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Collection
 from urllib.parse import unquote, urlsplit
@@ -30,6 +31,8 @@ _FAILED = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r
 _OPEN = b"HTTP/1.1 200 OK\r\n\r\n"
 _CLOSE = b"Connection: close"
 _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
+Tasks = weakref.WeakSet["asyncio.Task[None] | None"]
+Stream = tuple[StreamReader, StreamWriter]
 # Beside those of the link: neighbours that hand out a machine's keys.
 _METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
 
@@ -97,6 +100,8 @@ class Relay:
         os.chmod(place, 0o600)
         self._ended = asyncio.Event()
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(lambda *_: None)  # the screen is the person's
+        self._loop.add_reader(self._socket, self._arrive)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -107,13 +112,9 @@ class Relay:
             os.unlink(self.place)
 
     def _run(self) -> None:
+        """It ends what is still under way."""
         with self._socket, asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve_children())
-
-    async def _serve_children(self) -> None:
-        self._loop.set_exception_handler(lambda *_: None)  # the screen is the person's
-        self._loop.add_reader(self._socket, self._arrive)
-        await self._ended.wait()
+            runner.run(self._ended.wait())
 
     def _arrive(self) -> None:
         """A child hands over one end of what tells that it is gone, and its listening sockets."""
@@ -127,7 +128,7 @@ class Relay:
 
     async def _serve_child(self, *handed: socket.socket) -> None:
         """Until it is gone."""
-        gone, connections = asyncio.Event(), set[asyncio.Task[None]]()
+        gone, connections = asyncio.Event(), Tasks()
         with contextlib.suppress(*_ENDS), contextlib.ExitStack() as served:
             child, *listening = map(served.enter_context, handed)
             for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
@@ -136,19 +137,16 @@ class Relay:
             self._loop.add_reader(child, gone.set)
             served.callback(self._loop.remove_reader, child)
             await gone.wait()
-        for connection in connections:
+        for connection in filter(None, connections):
             connection.cancel()
 
     async def _serve(
-        self, others: set[asyncio.Task[None]], port: int, client: StreamReader, back: StreamWriter
+        self, others: Tasks, port: int, client: StreamReader, back: StreamWriter
     ) -> None:
-        task = asyncio.current_task()
-        assert task
-        others.add(task)
-        task.add_done_callback(others.discard)
+        others.add(asyncio.current_task())
         with contextlib.suppress(*_ENDS), contextlib.closing(back):
             if port:
-                await _splice(client, back, *await _connected("127.0.0.1", port))
+                await _splice((client, back), await _connected("127.0.0.1", port))
             else:
                 await self._forward(client, back)
 
@@ -174,11 +172,9 @@ class Relay:
                 back.write(answer)
                 if not re.match(rb"HTTP/\S+ 2\d\d ", answer):
                     return  # the proxy may wait for another host's name
-            await _splice(client, back, server, out, once=bool(line))
+            await _splice((client, back), (server, out), once=bool(line))
 
-    async def _reached(
-        self, host: str, port: int, proxy: tuple[str, int] | None
-    ) -> tuple[StreamReader, StreamWriter]:
+    async def _reached(self, host: str, port: int, proxy: tuple[str, int] | None) -> Stream:
         """The host, or the proxy that leads there. Raises PermissionError for what is not to be
         reached. A name is looked up once: the next time it may lead elsewhere.
         """
@@ -201,24 +197,17 @@ class Relay:
         return False  # nobody is there
 
 
-async def _connected(host: str, port: int) -> tuple[StreamReader, StreamWriter]:
+async def _connected(host: str, port: int) -> Stream:
     async with asyncio.timeout(_CONNECT_S):
         return await asyncio.open_connection(host, port)
 
 
-async def _splice(
-    client: StreamReader,
-    back: StreamWriter,
-    server: StreamReader,
-    out: StreamWriter,
-    *,
-    once: bool = False,
-) -> None:
+async def _splice(child: Stream, server: Stream, *, once: bool = False) -> None:
     """Both ways, until the server has said all. `once`: for one request."""
-    asks = asyncio.create_task(_pump(client, out))
-    with contextlib.closing(out):
+    asks = asyncio.create_task(_pump(child[0], server[1]))
+    with contextlib.closing(server[1]):
         try:
-            await _pump(server, back, ends=once)
+            await _pump(server[0], child[1], ends=once)
         finally:
             asks.cancel()
 

@@ -1,7 +1,6 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -10,9 +9,9 @@ import pytest
 from kern.errors import Exit, UsageError
 from kern.git import environment, history, landing, refs, repository
 from kern.git.environment import GitFailed
-from kern.git.repository import Entry, Head, Repo
+from kern.git.repository import Entry, Repo
 from kern.model import Key
-from tests.conftest import BUSY, Fake, Git, Inline, Kern
+from tests.conftest import BUSY, Fake, Git, Kern
 
 KEY = Key("", "add a greeting")
 
@@ -111,41 +110,11 @@ def other_root(git: Git) -> str:
     return git("commit-tree", "-m", "an older history", git("rev-parse", "HEAD^{tree}"))
 
 
-def test_head_on_a_branch_detached_and_unborn(repo: Path, git: Git, tmp_path: Path) -> None:
-    git("switch", "--quiet", "--create", "feature/\u00fcber")
-    found = repository.open_at(repo)
-    sha = git("rev-parse", "HEAD")
-    assert found.head() == Head(sha, "feature/\u00fcber")
-    git("checkout", "--quiet", "--detach")
-    assert found.head() == Head(sha, "")
-    assert found.head().name == f"HEAD-{sha[:7]}"
-    git("init", "--quiet", str(tmp_path / "unborn"))
-    with pytest.raises(UsageError, match="no commit yet") as raised:
-        repository.open_at(tmp_path / "unborn").head()
-    assert "git commit" in raised.value.hint
-
-
-def test_what_kern_may_not_work_in_the_middle_of_is_named(repo: Path, git: Git) -> None:
-    git("switch", "--quiet", "--create", "side")
-    commit(git, repo, "side", a_txt="theirs\n")
-    git("switch", "--quiet", "main")
-    commit(git, repo, "ours", a_txt="ours\n")
-    found = repository.open_at(repo)
-    assert history.under_way(found) == ""
-    for argv, said in (
-        (("merge", "side"), "a merge"),
-        (("cherry-pick", "side"), "a cherry-pick"),
-        (("rebase", "side"), "a rebase"),
-        (("revert", "side"), "a revert"),
-    ):
-        with pytest.raises(subprocess.CalledProcessError):
-            git(*argv)
-        assert history.under_way(found) == f"{said} is under way"
-        git(argv[0], "--abort")
-        assert history.under_way(found) == ""
+def test_unmerged_paths_are_what_kern_may_not_work_in_the_middle_of(repo: Path, git: Git) -> None:
     (repo / "own.txt").write_text("stashed\n")
     git("stash")
     commit(git, repo, "on top", own_txt="other\n")
+    assert history.under_way(found := repository.open_at(repo)) == ""
     with pytest.raises(subprocess.CalledProcessError):
         git("stash", "pop")
     assert history.under_way(found) == "the index holds unmerged paths"
@@ -270,24 +239,6 @@ def test_a_private_index_leaves_no_shared_part_of_a_split_one(repo: Path, git: G
 # ---------------------------------------------------------------- history
 
 
-def test_since_tells_commits_on_top_from_rewritten_history(repo: Path, git: Git) -> None:
-    base = git("rev-parse", "HEAD")
-    first = commit(git, repo, "first\n\nKern-Task: do it", a_txt="1\n")
-    second = commit(git, repo, "second", a_txt="2\n")
-    found = repository.open_at(repo)
-    commits = history.since(found, base, second)
-    assert commits is not None
-    assert [(c.sha, c.subject, c.trailer) for c in commits] == [
-        (first, "first", "do it"),
-        (second, "second", ""),
-    ]
-    assert history.since(found, base, base) == ()
-    git("reset", "--quiet", "--hard", base)
-    other = commit(git, repo, "other", a_txt="3\n")
-    assert history.since(found, second, other) is None
-    assert history.since(found, "0" * 40, other) is None
-
-
 # ---------------------------------------------------------------- the branch
 
 
@@ -333,40 +284,6 @@ def test_slugs_are_ref_names_and_tell_equal_texts_apart(repo: Path, git: Git) ->
 # ---------------------------------------------------------------- odd repositories
 
 
-def test_a_sha_256_repository_goes_all_the_way(
-    git: Git, fake: Fake, inline: Inline, tmp_path: Path
-) -> None:
-    root = tmp_path / "project"
-    root.mkdir()
-    git("init", "--quiet", "--object-format=sha256")
-    (root / "old.txt").write_text("old\n")
-    (root / "SPEC.md").write_text("- [ ] one task\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=start")
-    good = {"run": ["rm old.txt; git add -A"], "result": "done\n\nSUCCESS"}
-    fake.script(implement=[{**good, "run": ["git rm old.txt"], "result": "FAILED: no"}, good])
-    ran = inline()
-    assert ran.code == 0, ran.err
-    assert git("status", "--porcelain") == ""
-    assert git("show", "--format=", "--name-status", "HEAD") == "M\tSPEC.md\nD\told.txt"
-    assert git("for-each-ref", "--format=%(refname:lstrip=4)", "refs/kern") == "1"
-
-
-def test_a_linked_worktree_of_a_repository_elsewhere_goes_all_the_way(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
-) -> None:
-    linked = tmp_path / "linked tree"
-    git("worktree", "add", "--quiet", "-b", "topic/x", str(linked))
-    (linked / "deep").mkdir()
-    ran = inline(cwd=linked / "deep")
-    assert ran.code == 0, ran.err
-    assert git("log", "--format=%s", "main..topic/x") == "do the task"
-    assert git("status", "--porcelain", cwd=linked) == git("status", "--porcelain") == ""
-    assert git("for-each-ref", "refs/kern") == ""
-    assert (linked / "SPEC.md").read_text().startswith("- [x]")
-    assert (repo / "SPEC.md").read_text() == "- [ ] add a greeting\n"
-
-
 def test_a_lock_left_in_the_git_directory_is_named_and_left_alone(repo: Path) -> None:
     lock = repo / ".git" / "index.lock"
     lock.touch()
@@ -378,31 +295,6 @@ def test_a_lock_left_in_the_git_directory_is_named_and_left_alone(repo: Path) ->
     assert 0.3 < time.monotonic() - before < 5 * BUSY
     assert f"rm '{lock}'" in raised.value.hint
     assert lock.exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["index.lock", "HEAD.lock", "packed-refs.lock", "refs/heads/main.lock"]
-)
-def test_a_lock_that_another_git_holds_for_a_moment_is_waited_for(
-    repo: Path, git: Git, name: str
-) -> None:
-    found = repository.open_at(repo)
-    head = found.head()
-    git("update-ref", "refs/kern/old", head.commit)
-    git("pack-refs", "--all")
-    sha = found.commit_object(edited(found, a_txt="task\n"), (head.commit,), "task\n")
-    lock = repo / ".git" / name
-    lock.touch()
-    freed = threading.Timer(0.5, lock.unlink)
-    freed.start()
-    found.update_index({"own.txt": None})
-    refs.delete(found, "refs/kern/old", head.commit)
-    found.git("update-ref", "HEAD", sha, head.commit)
-    freed.join()
-    assert not lock.exists()
-    assert git("ls-files", "own.txt") == git("for-each-ref", "refs/kern") == ""
-    assert git("rev-parse", "main") == sha
 
 
 def test_git_that_cannot_be_found_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from kern.sandbox import confine, means
 from kern.sandbox.confine import Sandbox, chosen
 from kern.sandbox.means import Means
 from kern.sandbox.wall import Access, Kind, Mount, Tree
-from tests.conftest import Git
 
 needs_bwrap = pytest.mark.skipif(
     not shutil.which(means.BWRAP), reason="bubblewrap is not installed"
@@ -184,14 +183,6 @@ def test_variables_are_a_list(world: World, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @needs_bwrap
-def test_nothing_outlives_it_and_nothing_outside_is_seen(world: World) -> None:
-    done = world.sh(Kind.WORKER, "(setsid sleep 77 &) ; ls /proc | grep -c '^[0-9]'")
-    assert int(done.stdout) < 8
-    found = subprocess.run(["pgrep", "-f", "^sleep 77"], capture_output=True, check=False)
-    assert found.returncode == 1
-
-
-@needs_bwrap
 @pytest.mark.parametrize(
     "harm",
     [
@@ -316,28 +307,6 @@ def test_the_keys_of_the_persons_session_stay_there(
     confined = held.confine(Kind.WORKER, ask, os.environ)
     argv = (*ask, *confined.argv)
     assert subprocess.run(argv, env=dict(confined.env), check=False).returncode == 0
-
-
-@needs_bwrap
-def test_the_git_file_of_a_worktree_is_not_for_a_task(
-    world: World, git: Git, tmp_path: Path
-) -> None:
-    made = tmp_path / "w"
-    git("worktree", "add", str(made), cwd=world.root)
-    tree = Tree(made, world.root / ".git/worktrees/w", world.root / ".git", (made / ".git",))
-    assert world.sh(Kind.WORKER, "git status", tree=tree).returncode == 0
-    done = world.sh(Kind.WORKER, "rm .git; mv .git x; echo 'gitdir: y' > .git", tree=tree)
-    assert done.returncode and (made / ".git").is_file()
-
-
-@needs_bwrap
-@pytest.mark.parametrize("name", ["a b", 'o\'dd "$(x)"', "läufe\n2"])
-def test_a_repository_on_any_path(world: World, tmp_path: Path, name: str) -> None:
-    root = tmp_path / name
-    world.root.rename(root)
-    tree = Tree(root, root / ".git", root / ".git")
-    done = world.sh(Kind.WORKER, "pwd && echo x > y && git status", tree=tree)
-    assert done.returncode == 0 and done.stdout.startswith(f"{root}\n"), done.stderr
 
 
 @needs_bwrap
