@@ -7,11 +7,23 @@ import pytest
 
 from tests.conftest import Fake, Git, Inline, Kern
 from tests.kit.terminal import on_terminal
-from tests.pipeline.test_commit import committed, hook
 
 SIGNED = (
     'cat > /dev/null; echo x >> "{seen}"; printf "\\n[GNUPG:] SIG_CREATED \\n" >&2; echo SIGNATURE'
 )
+
+
+def hook(repo: Path, name: str, script: str) -> None:
+    place = repo / ".git" / "hooks" / name
+    place.write_text(f"#!/bin/sh\n{script}\n")
+    place.chmod(0o755)
+
+
+def committed(git: Git) -> None:
+    """The task is done: one commit on the base, ticked, nothing left over."""
+    assert git("rev-list", "--count", "HEAD") == "2"
+    assert "- [x] add a greeting" in git("show", "HEAD:SPEC.md")
+    assert git("for-each-ref", "refs/kern/start") == ""
 
 
 def signs(repo: Path, git: Git, script: str) -> None:

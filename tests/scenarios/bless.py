@@ -5,7 +5,7 @@ import json
 import re
 from typing import Any
 
-from tests.scenarios.world import ENDS, Row
+from tests.scenarios.world import ENDS, HELD, Row
 
 END = re.compile(r"^then\.\w+ = (?:'''.*?'''|\[\n.*?^\]|[^\n]*)\n", re.M | re.S)
 NEXT = re.compile(r"^\n*(#.*\n+)*\[\"", re.M)
@@ -31,7 +31,7 @@ def write_end(name: str, row: Row, before: Row, there: Row, wrong: list[str]) ->
     with row["table"].open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # others write ends of theirs at the same time
         text = file.read()
-        at = text.index(f"[{json.dumps(name, ensure_ascii=False)}]\n")
+        at = text.index(f"[{json.dumps(name.removesuffix(HELD), ensure_ascii=False)}]\n")
         after = NEXT.search(text, text.index("\n", at))
         end = after.start() if after else len(text)
         body = [END.sub("", text[at:end]).rstrip("\n") + "\n", *written, "\n"]

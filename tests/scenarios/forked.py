@@ -3,7 +3,8 @@ and kern's imports are paid for once. Of kern it knows the entry point's name an
 
 A job per line, {"argv", "cwd", "env", "stdin", "out", "events", "at", "what"}; answers the exit
 code. `events` names a file for what kern writes that lasts, see `Watch`; before the `at`-th of
-these `what` happens: a signal's name, or an errno's with which that write fails.
+these, or before `at` itself (`stage2.json 3`: the third of that name), `what` happens: a signal's
+name, or an errno's with which that write fails.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ class Watch:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.log = os.open(job["events"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self.at, self.what, self.seen = job["at"], job["what"], 0
+        self.at, self.what, self.seen, self.begun = job["at"], job["what"], Counter[str](), False
         top = job["env"]["W"]
         self.tree, self.scratch = f"{top}/project/", (job["env"]["TMPDIR"], "/dev", "/proc")
         self.sweeping = False  # into the history of what is done: one write is like another
@@ -108,16 +110,18 @@ class Watch:
         return name if not there or os.path.lexists(path) else ""
 
     def happens(self, name: str, event: str, args: Any) -> None:
-        self.seen += 1
+        self.seen[name] += 1
         os.write(self.log, f"{name}\n".encode())
-        if self.seen < self.at or not self.at:
+        now = self.at in (self.seen.total(), f"{name} {self.seen[name]}")
+        self.begun |= now
+        if not self.begun:
             return
         if self.what.startswith("SIG"):
-            if self.seen == self.at:
+            if now:
                 os.kill(os.getpid(), signal.Signals[self.what])
             return
         number = getattr(errno, self.what)
-        if (self.seen > self.at and number != errno.ENOSPC) or name == "call":
+        if not (now or number == errno.ENOSPC) or name == "call":
             return  # a full disk stays full, an error passes
         if event == "subprocess.Popen":
             args[1][1:] = ["-c", f"alias.full={FULL.format(os.strerror(number))}", "full"]

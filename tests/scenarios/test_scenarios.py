@@ -4,9 +4,11 @@ Each row of a table beside this file is a story: SPEC.md (`spec`), what is commi
 (`files`, a name `x:PATH` is executable; `setup`, shell lines before that commit), what a person has
 not committed (`yours`, files that stay as they are; `person`, shell lines), the stand-in's script
 (`agent`: tests/scenarios/agent.py), and what is typed (`kern`, one or a list; else the name where
-it is `kern …`, else 1 0). `then_person`: shell lines after each kern; `meanwhile`: by name, while
-an agent has `wait` for that name. `mode`: off or bwrap, where not both will do; `needs`: words of
-NEEDS, without which it is skipped; `crash`: see test_crash.py.
+it is `kern …`, else 1 0). `then_person`: shell lines after each kern; `dies`: of each kern the
+write just before which it is killed, `stage2.json 3` for the third of that file (forked.py);
+`meanwhile`: by name, while an agent has `wait` for that name. `mode`: off or bwrap, where not each
+will do, or both, one after the other; `needs`: words of NEEDS, without which it is skipped;
+`crash`: see test_crash.py.
 
 `then` is the end: of each kern `exit`, the `first` line or a part of one `line`; the stages that
 were `asked`; the commits since (`log`) and what they changed (`tree`); `status`; `refs`; `spec`,
@@ -25,11 +27,11 @@ from typing import Any
 import pytest
 
 from tests.scenarios.bless import write_end
-from tests.scenarios.world import ENDS, MODE, NEEDS, Row, World, as_list
+from tests.scenarios.world import ENDS, HELD, MODE, NEEDS, Row, World, as_list
 
 pytestmark = pytest.mark.slow
 KEYS = {"spec", "files", "setup", "yours", "person", "agent", "kern", "stdin", "cwd", "env"}
-KEYS |= {"then_person", "meanwhile", "mode", "needs", "crash", "then", "table"}
+KEYS |= {"then_person", "meanwhile", "dies", "mode", "needs", "crash", "then", "table"}
 
 
 def read_tables(folder: Path) -> dict[str, Row]:
@@ -39,6 +41,9 @@ def read_tables(folder: Path) -> dict[str, Row]:
             assert name not in rows, f"{table.name}: {name}: there are two of that name"
             typed = name[5:] if name.startswith("kern ") else "1 0"
             rows[name] = {"kern": typed, "table": table, **row}
+            if row.get("mode") == "both":
+                rows[name]["mode"], again = "off", f"{name}{HELD}"
+                rows[again] = {**rows[name], "mode": "bwrap"}
     return rows
 
 

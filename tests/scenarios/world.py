@@ -21,6 +21,7 @@ TOP = Path(__file__).resolve().parent.parent.parent
 ENDS = ("exit", "first", "line", "asked", "log", "tree", "status", "refs", "spec", "learnings")
 ENDS += ("yours", "left", "shell")  # type: ignore[assignment]
 MODE = os.environ.get("KERN_TEST_SANDBOX", "off")
+HELD = ", in the sandbox"  # ends the name of a story that is told in both
 HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
 NEEDS: dict[str, Callable[[], object]] = {
     "hooks": lambda: HOOKS,
@@ -44,12 +45,11 @@ OWN = re.compile(
 )
 LOOKS = {
     "log": "git log --reverse --format=%s $START..HEAD",
-    "tree": "git diff --name-status --no-renames $START HEAD | tr '\\t' ' '",
+    "tree": "git diff --name-status --no-renames $START HEAD",
     "status": "git status --porcelain --ignored -uall",
-    "refs": "git for-each-ref --format='%(refname)' | grep -vx refs/heads/main;"
-    "git symbolic-ref HEAD | grep -vx refs/heads/main;"
-    "git worktree list | tail -n +2 | sed 's/ .*//;s/^/worktree /'",
+    "refs": "git for-each-ref --format='%(refname)'; git symbolic-ref HEAD; git worktree list",
 }
+USUAL = ("refs/heads/main", "worktree W/project")
 
 
 def as_list(value: Any) -> list[Any]:
@@ -87,11 +87,6 @@ class World:
         shutil.copytree(fresh, self.top, symlinks=True)
         row, fake = self.row, self.top / "fake"
         self.write({"SPEC.md": row.get("spec", "- [ ] add a greeting\n"), **row.get("files", {})})
-        self.shell(f"{row.get('setup', '')}\ngit add -A; git commit -qm tasks --allow-empty")
-        self.write(row.get("yours", {}))
-        self.shell(row.get("person", "true"))
-        start = self.shell("git rev-parse -q --verify HEAD || true").strip()
-        row["env"] = {**row.get("env", {}), "START": start}
         (fake / "script.json").write_text(json.dumps(row.get("agent", {})))
         if row.get("mode", MODE) != "off":
             own, places = (
@@ -100,6 +95,11 @@ class World:
             )
             own.parent.mkdir(parents=True)
             own.write_text(f'[sandbox]\nwrite = {places}\nenv = ["FAKE_CLAUDE", "W", "HOOKS"]\n')
+        self.shell(f"{row.get('setup', '')}\ngit add -A; git commit -qm tasks --allow-empty")
+        self.write(row.get("yours", {}))
+        look = "git rev-parse -q --verify HEAD || true"
+        start = self.shell(f"{{ {row.get('person', 'true')}\n}} >&2; {look}").strip()
+        row["env"] = {**row.get("env", {}), "START": start}
         return self.look()
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -113,13 +113,18 @@ class World:
         """What is there at the end."""
         typed, between = self.row["kern"], as_list(self.row.get("then_person", []))
         ran = []
+        dies = as_list(self.row.get("dies", []))
         for number, words in enumerate(as_list(typed)):
-            ran.append(self.kern(words))
-            self.shell(between[number] if number < len(between) else "true")
+            last = dies[number] if number < len(dies) else ""
+            ran.append(self.kern(words, str(self.top / "events") if last else "", last, "SIGKILL"))
+            if number < len(between):
+                self.shell(between[number])
         codes, outs = [code for code, _ in ran], [out for _, out in ran]
         return {"exit": codes, "line": outs, "first": outs, **self.look()}
 
-    def kern(self, typed: str, events: str = "", at: int = 0, what: str = "") -> tuple[int, str]:
+    def kern(
+        self, typed: str, events: str = "", at: int | str = 0, what: str = ""
+    ) -> tuple[int, str]:
         """Its exit code, and what it says; with something that happens, see forked.py."""
         (self.top / "stdin").write_text(self.row.get("stdin", ""))
         (self.top / "out").write_text("")
@@ -156,6 +161,9 @@ class World:
         asks = "; echo =====; ".join(f"{{ {look}; }} 2>/dev/null" for look in LOOKS.values())
         parts = [part.strip("\n") for part in self.shell(asks, must=False).split("=====\n")]
         seen: Row = {k: self.plain(v).splitlines() for k, v in zip(LOOKS, parts, strict=True)}
+        seen["tree"] = [line.replace("\t", " ") for line in seen["tree"]]
+        refs = [re.sub(r"^(W/\S*) .*", r"worktree \1", line) for line in seen["refs"]]
+        seen["refs"] = [line for line in refs if line not in USUAL]
         yours = [name.removeprefix("x:") for name in self.row.get("yours", {})]
         seen |= {"spec": self.text("SPEC.md"), "learnings": self.text("LEARNINGS.md")}
         seen |= {"yours": {name: self.text(name) for name in yours}, "asked": self.asked()}
