@@ -6,9 +6,8 @@ and a commit of the branch that says and ticks the same tells that it is there a
 """
 
 import contextlib
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kern import config, plain
 from kern.checks import result
@@ -31,8 +30,6 @@ from kern.spec import edit
 from kern.spec.file import Documents
 from kern.spec.parse import Kind, Spec, parse
 from kern.stages import record
-from kern.stages.record import StageRecord
-from kern.system import workspace
 from kern.system.workspace import Scope
 
 _SIDES = ("branch", "task")  # of the two, where they are in conflict
@@ -280,7 +277,7 @@ def _send_back(
         tree=tree,
         outcome=f"{Saved.FAILED}: {told}",
         cause=str(Cause.COLLISION),
-        red=asdict(red) if red else None,
+        red=red,
     )
     kept = repo.commit_id(f"refs/{ref}")
     return Landing(End.SENT_BACK, reason, kept, failed=(one.written, *_researched(site.scope, key)))
@@ -289,8 +286,8 @@ def _send_back(
 def _researched(scope: Scope, key: Key) -> Iterator[str]:
     """The newest, among what is known of the branch's tasks. As begun now: it is another walk."""
     for place in sorted(scope.folder.glob("history/*/stage1.json"), reverse=True):
-        with contextlib.suppress(ValueError, KeyError, KernError):
-            found = StageRecord(Stage.RESEARCH, json.loads(workspace.read(place) or b""))
-            if found.key == key:
-                yield found.noting(time=record.now()).written
-                return
+        past = replace(scope, branch=f"{scope.branch}/history/{place.parent.name}")
+        found = record.read(past, Stage.RESEARCH)
+        if found and found.key == key:
+            yield found.noting(time=record.now()).written
+            return

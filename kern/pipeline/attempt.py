@@ -7,7 +7,6 @@ the person's own tree mistakes are undone after each child, and said.
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 
 from kern import plain
 from kern.checks.result import Red
@@ -34,7 +33,7 @@ class Objection(Exception):
 
     def __init__(self, why: str, cause: Cause, red: Red | None = None) -> None:
         super().__init__(why)
-        self.facts: dict[str, object] = {"cause": cause, "red": asdict(red) if red else None}
+        self.facts: dict[str, object] = {"cause": cause, "red": red}
 
 
 def begin(site: Site, at: Situation, number: int = 0) -> StartRef:

@@ -32,8 +32,8 @@ _MOST_OUTPUT = 1500  # characters of a hook, for the next wording
 def commit(site: Site, at: Situation) -> None:
     """HEAD moves to the task's commit, or the attempt has failed, or another step is due."""
     second = at.second
-    if second.made and _is_ready(site, at, second.made.sha):
-        _land(site, at, second.made.sha)
+    if second.commit and _is_ready(site, at, second.commit.sha):
+        _land(site, at, second.commit.sha)
         return
     try:
         tree = attempt.candidate(site, at)

@@ -70,7 +70,7 @@ def look(here: Place, *, proved: str = "") -> Situation:
     base = second.bound_to if second else ours.base if ours else ""
     if not base and Stage.RESEARCH in found:
         base = found[Stage.RESEARCH].base
-    made = second.made.sha if second and second.made else ""
+    made = second.commit.sha if second and second.commit else ""
     done = _done(here, _since(here, base, head), key, made) if key else None
     facts = Facts(
         active=active is not None,

@@ -43,7 +43,7 @@ def finish(site: Site, at: Situation) -> Settled:
     site.papers.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
-    made = second.made if second else None
+    made = second.commit if second else None
     lessons.tell(site, key, made, said)
     proved = second.proof if second and not concluded else ""
     if second and not concluded and not (made and made.sha == done.sha):

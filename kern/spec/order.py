@@ -7,7 +7,6 @@ tasks above it name. It is done with its last subtask.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
@@ -32,49 +31,58 @@ def name(text: str) -> str:
 # ---------------------------------------------------------------- which is next
 
 
-def blockers(spec: Spec) -> Callable[[Task], str]:
-    """Why a pending task is not ready, empty when it is; what waits is gathered once, if at all."""
+class Wait(NamedTuple):
+    """What keeps a task from its turn."""
 
-    @cache
-    def waits() -> dict[int, str]:
-        return _waiting(spec)
-
-    def blocker(task: Task) -> str:
-        if blocked := task.of(Kind.BLOCKED):
-            return f"blocked: {blocked[-1].text}"
-        if why := notes.unanswered(task) or held(spec, task):
-            return why
-        return OPEN_SUBTASKS if task.open_subtasks else waits().get(task.line, "")
-
-    return blocker
+    why: str = ""  # empty: nothing does
+    do: str = ""  # what a person types, where it is theirs
+    need: str = ""  # what is asked of them, if anything is
+    held: str = ""  # what holds its parts as well: a person
+    late: str = ""  # or what it comes after
 
 
-def held(spec: Spec, task: Task) -> str:
-    """That a person holds it, or a task above it; empty where nobody does."""
-    if noted := task.of(Kind.HELD):
-        return f"held: {noted[-1].text}".rstrip(": ")
-    for index in spec.above(task):
-        if spec.tasks[index].of(Kind.HELD):
-            return f"held with {index + 1} ({spec.tasks[index].text})"
-    return ""
-
-
-def _waiting(spec: Spec) -> dict[int, str]:
-    """By its line what a task waits for: by its own `After` notes, or by those of a task above."""
-    first = _first_open(spec)
-    found: dict[int, str] = {}
-    for task in spec.tasks:  # a parent stands before its subtasks
+def waits(spec: Spec) -> list[Wait]:
+    """Of each task, by index."""
+    first, found = _first_open(spec), list[Wait]()
+    for number, task in enumerate(spec.tasks, 1):  # a parent stands before its subtasks
+        above = Wait() if task.parent is None else found[task.parent]
         unmet = (_unmet(spec, first, note.text) for note in _after(task))
-        above = "" if task.parent is None else found.get(spec.tasks[task.parent].line, "")
-        if why := next(filter(None, unmet), "") or above:
-            found[task.line] = why
+        late = next(filter(None, unmet), above.late)
+        held = f"held with {number} ({task.text})" if task.of(Kind.HELD) else above.held
+        why, do, need = _own(task, number, above.held, late)
+        found.append(Wait(why, do, need, held, late))
     return found
+
+
+def _own(task: Task, number: int, above: str, late: str) -> tuple[str, str, str]:
+    """The first reason that counts. `above`: that a person holds what it is a part of."""
+    if blocked := task.of(Kind.BLOCKED):
+        do = f"kern show {number}, kern edit, kern retry {number}"
+        return f"blocked: {blocked[-1].text}", do, blocked[-1].text
+    if asked := notes.pending(task):
+        do = f'kern answer {number} "…"'
+        return notes.unanswered(task), do, f"asks: {notes.words(asked)}"
+    held = task.of(Kind.HELD)
+    if held or above:
+        why = f"held: {held[-1].text}".rstrip(": ") if held else above
+        return why, "kern edit takes its Held line out", ""
+    why = OPEN_SUBTASKS if task.open_subtasks else late
+    if why.startswith(UNKNOWN):
+        return why, f"kern show {number}, correct its After note in SPEC.md", why
+    if skipped := task.of(Kind.SKIPPED):
+        do = f"kern show {number}, edit the task; left alone, it is tried again last"
+        return why, do, f"skipped: {skipped[-1].text}"
+    return why, "", ""
+
+
+def blockers(spec: Spec) -> Callable[[Task], str]:
+    """Why a pending task is not ready, empty when it is."""
+    found = {task.line: wait.why for task, wait in zip(spec.tasks, waits(spec), strict=True)}
+    return lambda task: found[task.line]
 
 
 def _first_open(spec: Spec) -> dict[str, int]:
     """Of the tasks with a name the number of the first open one; 0 where all are done."""
-    if not any(map(_after, spec.tasks)):
-        return {}
     first = dict.fromkeys(spec.finished, 0)
     for number, task in enumerate(spec.tasks, 1):
         key = name(task.text)
@@ -85,13 +93,11 @@ def _first_open(spec: Spec) -> dict[str, int]:
 def _unmet(spec: Spec, first: dict[str, int], text: str) -> str:
     if (number := first.get(name(text))) is None:
         return f"{UNKNOWN}: {text}"
-    there = spec.tasks[number - 1]
-    also = ", which is held" if held(spec, there) else ""
-    return f"waits for {number} ({there.text}){also}" if number else ""
+    return f"waits for {number} ({spec.tasks[number - 1].text})" if number else ""
 
 
 def _after(task: Task) -> tuple[Note, ...]:
-    return task.of(Kind.AFTER) if task.notes and matters(task) else ()
+    return task.of(Kind.AFTER) if matters(task) else ()
 
 
 def matters(task: Task) -> bool:
@@ -117,11 +123,8 @@ def foremost(tasks: Iterable[Task], passed_over: Collection[Key]) -> Task | None
 
 def ready(spec: Spec) -> Iterator[tuple[int, Task]]:
     """Those that wait for nothing, each with its index."""
-    blocker = blockers(spec)
-    for index, task in enumerate(spec.tasks):
-        if task.marker is not Marker.PENDING or task.open_subtasks:
-            continue
-        if not ((task.notes or task.parent is not None) and blocker(task)):
+    for index, (task, wait) in enumerate(zip(spec.tasks, waits(spec), strict=True)):
+        if task.marker is Marker.PENDING and not (task.open_subtasks or wait.why):
             yield index, task
 
 
@@ -130,18 +133,13 @@ def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
     as `kern status` shows it, or by a part of its text. `gone` have no number: the journal knows
     them, SPEC.md does not any more. The first of these ways that leads anywhere counts.
     """
-    word, texts = name(wanted), [name(text) for text in (*tasks, *gone)]
-    here, past = range(len(tasks)), range(len(tasks), len(texts))
-    digits = wanted.isdecimal()
+    word, texts, digits = name(wanted), [*map(name, (*tasks, *gone))], wanted.isdecimal()
+    exact = [at for at, text in enumerate(texts) if text == word]
     number = int(wanted) if digits and len(wanted) <= _LONGEST_NUMBER else 0
-    ways = (
-        [index for index in here if texts[index] == word],
-        [index for index in past if texts[index] == word],
-        [number - 1] if number - 1 in here else [],
-        [index for index in here if word and not digits and word in texts[index]],
-        [index for index in past if word and not digits and word in texts[index]],
-    )
-    found = next(filter(None, ways), [])
+    numbered = [number - 1] if 0 < number <= len(tasks) else []
+    part = [at for at, text in enumerate(texts) if word and not digits and word in text]
+    found = exact or numbered or part
+    found = [at for at in found if at < len(tasks)] or found
     if len(found) == 1:
         return found[0]
     if not found:
@@ -150,11 +148,11 @@ def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
             hint="kern status shows the tasks and their numbers",
         )
     shown = [
-        f"{index + 1 if index in here else '-':>4}  {plain.line([*tasks, *gone][index], 140)}"
-        for index in found[:_MOST_NAMED]
+        f"{at + 1 if at < len(tasks) else '-':>4}  {plain.line([*tasks, *gone][at], 140)}"
+        for at in found[:_MOST_NAMED]
     ]
     head = f"{len(found)} tasks are named by {plain.line(wanted, 160)!r}:"
-    more = "" if found in ways[:2] else ", or by all of its text"
+    more = "" if exact else ", or by all of its text"
     raise UsageError("\n".join([head, *shown]), hint=f"name it by its number{more}")
 
 
@@ -251,10 +249,10 @@ def still(spec: Spec) -> int:
 
 def ahead(spec: Spec) -> int:
     """How many of them runs can take up: what is blocked, held or asks something waits."""
-    return sum(
-        not (task.of(Kind.BLOCKED) or notes.pending(task) or held(spec, task))
-        for task in _left(spec)
-    )
+    theirs = {
+        task.line for task, one in zip(spec.tasks, waits(spec), strict=True) if one.why and one.do
+    }
+    return sum(task.line not in theirs for task in _left(spec))
 
 
 def _left(spec: Spec) -> list[Task]:
@@ -263,46 +261,26 @@ def _left(spec: Spec) -> list[Task]:
 
 def needs(spec: Spec) -> tuple[Need, ...]:
     """The tasks that a person can help on, each once, in file order."""
-    return tuple(need for own, need in _needs(spec) if not own)
+    return tuple(
+        Need(number, task.line, task.text, re.sub(_KEPT, "", wait.need.rstrip()), wait.do)
+        for number, task, wait in _pending(spec)
+        if wait.need and task.notes
+    )
 
 
 def holds(spec: Spec) -> tuple[Need, ...]:
     """The tasks that a person holds: a decision, so nothing is asked of anybody."""
-    return tuple(need for own, need in _needs(spec) if own)
+    return tuple(
+        Need(number, task.line, task.text, wait.why.partition(": ")[2], wait.do)
+        for number, task, wait in _pending(spec)
+        if task.of(Kind.HELD) and not wait.need
+    )
 
 
-def _needs(spec: Spec) -> Iterator[tuple[bool, Need]]:
-    blocker = blockers(spec)
-    for index, task in enumerate(spec.tasks):
-        if task.marker is not Marker.PENDING or not task.notes:
-            continue
-        why, do, own = blocker(task), freed(spec, index), False
-        if blocked := task.of(Kind.BLOCKED):
-            why = blocked[-1].text
-        elif asked := notes.pending(task):
-            why = f"asks: {notes.words(asked)}"
-        elif task.of(Kind.HELD):
-            why, own = why.partition(": ")[2], True
-        elif why.startswith(UNKNOWN):
-            do = f"kern show {index + 1}, correct its After note in SPEC.md"
-        elif skipped := task.of(Kind.SKIPPED):
-            why = f"skipped: {skipped[-1].text}"
-            do = f"kern show {index + 1}, edit the task; left alone, it is tried again last"
-        else:
-            continue
-        why = why if own else re.sub(_KEPT, "", why.rstrip())
-        yield own, Need(index + 1, task.line, task.text, why, do)
-
-
-def freed(spec: Spec, index: int) -> str:
-    """What a person types where they alone keep it waiting, else nothing."""
-    task, number = spec.tasks[index], index + 1
-    if task.of(Kind.BLOCKED):
-        return f"kern show {number}, kern edit, kern retry {number}"
-    if notes.pending(task):
-        return f'kern answer {number} "…"'
-    chain = (index, *spec.above(task))
-    return "kern edit takes its Held line out" * any(spec.tasks[at].of(Kind.HELD) for at in chain)
+def _pending(spec: Spec) -> Iterator[tuple[int, Task, Wait]]:
+    for number, (task, wait) in enumerate(zip(spec.tasks, waits(spec), strict=True), 1):
+        if task.marker is Marker.PENDING:
+            yield number, task, wait
 
 
 def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
@@ -313,7 +291,8 @@ def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
     task, number = spec.tasks[index], index + 1
     if task.key == in_progress:
         return task.key
-    why, hint, then = blockers(spec)(task), freed(spec, index), f", then: kern --task {number}"
+    why, hint = waits(spec)[index][:2]
+    then = f", then: kern --task {number}"
     if task.marker is Marker.DONE:
         why, hint = "it is done", "[ ] in kern edit opens it again"
     elif in_progress is not None:

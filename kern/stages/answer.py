@@ -108,8 +108,7 @@ class Answer:
     findings: tuple[tuple[str, str], ...] = ()  # of stage 1: (label, text)
     learned: str = ""  # of stage 2
     subtasks: tuple[str, ...] = ()
-    tasks: str = ""  # of a planner
-    changes: str = ""  # of LEARNINGS.md, by a planner
+    listed: str = ""  # of a planner: tasks, or entries of LEARNINGS.md
     body: str = ""  # the answer without the lines that say its code
     disputed: bool = False  # it says another code as well
     used: tuple[str, ...] = ()  # of stage 2: the entries of LEARNINGS.md that it went by
@@ -152,8 +151,7 @@ def parse(role: Role, text: str) -> Answer:
         findings=_findings(rest),
         learned=section(rest, "Learned"),
         subtasks=_subtasks(section(rest, "Subtasks")),
-        tasks=section(rest, "Tasks"),
-        changes=section(rest, "Changes"),
+        listed=section(rest, "Tasks") or section(rest, "Changes"),
         body="\n".join(line for line in rest if line != _CUT).strip(),
         disputed=len(codes) > 1,
         used=_ids(named, "Used"),

@@ -103,18 +103,17 @@ class Caller:
         self._check_may_begin(task)
         for event in announced(prompt, task):
             self.sink(event)
-        every = prompt.by, *prompt.stand_ins
-        runners = awake(every, self._rest, self.clock())
+        runners = awake(prompt.runners, self._rest, self.clock())
         run = partial(self._run, env=env or {}, config=config, gates=gates, room=room)
         for by, after in zip(runners, (*runners[1:], None), strict=True):
             began = StageStarted(prompt.stage, task, by.model, attempt, prompt.mode, by.agent)
             self.sink(began)
             try:
-                return self._tried(began, replace(prompt, by=by), run, again)
+                return self._tried(began, replace(prompt, runners=(by,)), run, again)
             except (LimitReached, TransientFault) as exc:
                 resets_at = exc.resets_at if isinstance(exc, LimitReached) else None
                 if after is None and isinstance(exc, LimitReached):
-                    others = (self._rest.get(one.agent) for one in every if one != by)
+                    others = (self._rest.get(one.agent) for one in prompt.runners if one != by)
                     exc.resets_at = min(filter(None, (*others, resets_at)), default=None)
                 if after is None:
                     raise

@@ -13,12 +13,12 @@ from kern.git.repository import Repo
 from kern.journal import store
 from kern.journal.history import Task as Past
 from kern.journal.history import fold
-from kern.memory.entries import parse as parse_learnings
+from kern.memory import entries
 from kern.memory.recall import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.file import Documents
 from kern.spec.imports import Added
-from kern.spec.parse import Spec, parse
+from kern.spec.parse import Kind, Spec, Task, parse
 from kern.stages import briefs, prompts, proposal
 from kern.stages.call import Caller
 from kern.stages.prompts import Template
@@ -26,6 +26,7 @@ from kern.stages.proposal import Mode, Plan, Proposed
 from kern.system import workspace
 
 _MOST_TOLD = 3000  # characters of finished tasks, and of their history
+_MOST_OF_A_NOTE = 600  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,7 @@ class Planner:
         return self.caller.scope.folder / prompts.TIDY
 
     def _ask(
-        self,
-        form: Template,
-        place: Path,
-        exempt: Mapping[str, str],
-        sections: Mapping[str, Sequence[str]],
+        self, form: Template, place: Path, mode: str, goal: str, sections: Mapping[str, list[str]]
     ) -> tuple[str, str]:
         """What one process answers, and the fault where it ended badly."""
         records = store.load(store.place(self.repo.common_dir), lambda complaint: None)
@@ -61,7 +58,7 @@ class Planner:
             "commits": known.commits,
             "learnings": [shown(one) for one in known.learnings.entries if not one.unwanted],
         }
-        words = {"guidance": known.guidance.text, **exempt}
+        words = {"guidance": known.guidance.text, "mode": mode, "goal": goal}
         prompt = prompts.compose(form, words, {**usual, **sections}, known.guidance.notices)
         said = self.caller.call(prompt, task="", attempt=1)
         workspace.replace(place, plain.encode(said.reply.text))
@@ -81,7 +78,7 @@ class Planner:
         }
         wanted = goal or "(none is stated: go by the specifications)"
         form = self.templates[Aide.PLANNER]
-        text, fault = self._ask(form, self.answer, {"goal": wanted, "mode": mode}, sections)
+        text, fault = self._ask(form, self.answer, mode, wanted, sections)
         return Plan(wrong=fault) if fault else proposal.read(text, self.known(), mode)
 
     def known(self) -> str:
@@ -114,31 +111,34 @@ class Planner:
 
     def tidy(self) -> Proposed:
         """As `ask`."""
-        own, there = self.templates[Aide.PLANNER], self.learnings()
+        there = self.papers.read(LEARNINGS) or ""
         form = prompts.template(self.repo.root, Aide.PLANNER, prompts.TIDY, self.caller.settings)
-        form = replace(form, by=own.by, stand_ins=own.stand_ins)
-        done = proposal.finished(self.papers.spec()[1])
+        form = replace(form, runners=self.templates[Aide.PLANNER].runners)
+        done = [task for task in self.papers.spec()[1].tasks if task.marker is Marker.DONE]
+        used = (one for one in entries.parse(there).entries if not one.retired)
         sections = {
-            "learnings": proposal.listed(parse_learnings(there).entries),
-            "tasks": prompts.newest(done, _MOST_TOLD),
+            "learnings": [plain.line(one.line, 160) for one in used],
+            "tasks": prompts.newest([*map(_finished, done)], _MOST_TOLD),
         }
-        text, fault = self._ask(form, self.tidied, {"mode": "tidy"}, sections)
-        if self.learnings() != there:
-            return Proposed(wrong=f"{LEARNINGS} has changed while the agent read it")
+        text, fault = self._ask(form, self.tidied, "tidy", "", sections)
         return Proposed(wrong=fault) if fault else proposal.changes(text, there)
 
-    def learnings(self) -> str:
-        return self.papers.read(LEARNINGS) or ""
-
     def relearn(self, found: Proposed) -> None:
-        """Write what a person was shown, unless LEARNINGS.md has changed since."""
+        """Write what a person was shown, unless LEARNINGS.md has changed since it was read."""
         with self.papers.alone():
-            if self.learnings() != found.before:
+            if (self.papers.read(LEARNINGS) or "") != found.before:
                 raise KernError(
                     f"{LEARNINGS} has changed since it was shown; it is as it was",
                     hint=f"kern learn --tidy looks at it again; this answer: {self.tidied}",
                 )
             self.papers.write(LEARNINGS, found.text)
+
+
+def _finished(task: Task) -> str:
+    """One that is done, with what was asked about it and answered."""
+    asked = task.of(Kind.QUESTION, Kind.ANSWER)
+    more = (f"\n  {note.kind}: {plain.line(note.text, _MOST_OF_A_NOTE)}" for note in asked)
+    return "".join((f"- {plain.line(task.text)}", *more))
 
 
 def _became(task: Past) -> str:

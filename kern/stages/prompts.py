@@ -57,8 +57,6 @@ _BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
 _DEFAULTS = Settings()
 _FRONT = r"(?sm)---[ \t]*\n(.*?)^---[ \t]*$\n?"
 _SETTING = r"(?m)^[ \t]*(\w+)[ \t]*:(.*?)(?: #.*)?$"
-# As an earlier kern wrote them: `{TASK}`, and "## Mode `mend`: How to work".
-_EARLIER = r"(?m)(?<!\{)\{([A-Z][A-Z_]*)\}(?!\})|^#+ Mode (`[a-z]+`.*)"
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
 # of any kind, and some punctuation beyond ASCII).
 _MENTION = r"(?<![!-~])@"
@@ -68,31 +66,33 @@ _CUT = "\n[cut here for length]"
 @dataclass(frozen=True, slots=True)
 class Template:
     stage: Role
-    by: Choice  # as its front matter says; without an effort: what the agent takes by itself
+    runners: tuple[Choice, ...]  # who may run it, the first that can
     text: str
     contract: str = ""  # what stands above the separator
-    stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
     variables: frozenset[str] = frozenset()
     origin: str = ""
 
     @property
-    def runners(self) -> tuple[Choice, ...]:
-        """Who may run it, the first that can."""
-        return self.by, *self.stand_ins
+    def by(self) -> Choice:
+        """As its front matter says; without an effort: what the agent takes by itself."""
+        return self.runners[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
     stage: Role
-    by: Choice  # who runs it
+    runners: tuple[Choice, ...]
     text: str
-    injected: int  # tokens of context, the task's own text not counted
-    left_out: tuple[str, ...]  # what the budget had no room for
     contract: str = ""  # for the system prompt, which outlives a compaction
-    stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
+    injected: int = 0  # tokens of context, the task's own text not counted
+    left_out: tuple[str, ...] = ()  # what the budget had no room for
     notices: tuple[str, ...] = ()  # what a person should know of how it came about
     memory: Selection = NOTHING  # which learnings it tells, and why those
     mode: str = ""
+
+    @property
+    def by(self) -> Choice:
+        return self.runners[0]
 
     @property
     def tokens(self) -> int:
@@ -145,23 +145,28 @@ def know_commands(settings: Settings) -> None:
 
 def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) -> Template:
     """One of the files, or the project's own in its place. Raises UsageError."""
-    own, place = root / OVERRIDES / name, path("prompts") / name
-    data = workspace.read(own)
-    if data is None and own.is_symlink():
-        raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
-    if theirs := data is not None:
-        place = real(root, str(OVERRIDES / name)) and own
-    text = (place.read_bytes() if data is None else data).decode("utf-8", "replace")
-    found = read(role, text, str(place), needed=name != TIDY)
-    # kern's own name models of the usual agent.
-    front = found.by if theirs else replace(found.by, agent=protocol.DEFAULT)
+    own, place = OVERRIDES / name, path("prompts") / name
+    theirs = workspace.read(real(root, str(own)))
+    if theirs is not None:
+        place = root / own
+    text = (place.read_bytes() if theirs is None else theirs).decode("utf-8", "replace")
+    found = read(role, text, str(place))
+    return replace(found, runners=_runners(role, found.by, settings, own=theirs is not None))
+
+
+def _runners(role: Role, named: Choice, settings: Settings, *, own: bool) -> tuple[Choice, ...]:
+    """Who runs it, and who stands in. `named`: by the front matter; kern's own name models of the
+    usual agent.
+    """
+    front = named if own else replace(named, agent=protocol.DEFAULT)
+    first = next(iter(settings.agents), protocol.DEFAULT)
     pick = partial(
         models.chosen,
         role,
-        own=theirs,
+        own=own,
         settings=settings.models,
         options=settings.picked,
-        first=next(iter(settings.agents), protocol.DEFAULT),
+        first=first,
     )
     by = pick(front)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
@@ -170,30 +175,27 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
     runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
     # An endpoint has no model of its own.
     usual = {protocol.ENDPOINT: settings.endpoint.model} if settings.endpoint else {}
-    runners = [replace(one, model=one.model or usual.get(one.agent, "")) for one in runners]
-    return replace(found, by=runners[0], stand_ins=tuple(runners[1:]))
+    return tuple(replace(one, model=one.model or usual.get(one.agent, "")) for one in runners)
 
 
-def read(role: Role, text: str, origin: str, *, needed: bool = True) -> Template:
-    """A prompt file. Raises UsageError. `needed`: it must say what is asked for."""
+def read(role: Role, text: str, origin: str) -> Template:
+    """A prompt file. Raises UsageError."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     front = re.match(_FRONT, text)
     body = text[front.end() :] if front else text
     rows = re.findall(_SETTING, front[1] if front else "")
     named = {key: value.strip(" \t\"'") for key, value in rows}
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
-    for why, hint in _faults(role, text, named, used, needed=needed):
-        raise UsageError(f"{origin}{why}", hint=hint)
+    if wrong := next(_faults(role, named, used), None):
+        raise UsageError(f"{origin}{wrong[0]}", hint=wrong[1])
     given = ((key, reader) for key, reader in models.FIELDS.items() if named.get(key))
     by = {key: toml.checked(named[key], one, f"{origin}: {key}", "") for key, one in given}
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
     parts = (below, above) if line else (body, "")
-    return Template(role, Choice(**by), *parts, variables=frozenset(used), origin=origin)
+    return Template(role, (Choice(**by),), *parts, frozenset(used), origin)
 
 
-def _faults(
-    role: Role, text: str, named: Mapping[str, str], used: set[str], *, needed: bool
-) -> Iterator[tuple[str, str]]:
+def _faults(role: Role, named: Mapping[str, str], used: set[str]) -> Iterator[tuple[str, str]]:
     """What is wrong, and what to write instead."""
     known, wanted = {*SECTIONS[role], *_EXEMPT[role]}, _EXEMPT[role][0]
     if not named.get("model") and not named.get("agent"):
@@ -201,18 +203,9 @@ def _faults(
     if other := ", ".join(sorted(named.keys() - models.FIELDS.keys())):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
         yield f": unknown setting in the front matter: {other}", hint
-    for match in re.finditer(_EARLIER, text):
-        line = text.count("\n", 0, match.start()) + 1
-        why = f":{line}: {match[0]} is what an earlier kern read"
-        if match[2]:
-            modes = ", ".join(f'"{name}"' for name in re.findall("`([a-z]+)`", match[2]))
-            yield why, f"put {{% if mode in [{modes}] %}} above the section, {{% endif %}} below it"
-        elif match[1].lower() in known:
-            yield why, f"write {{{{ {match[1].lower()} }}}} there"
-    for name in sorted(used - known):
-        hint = "this stage knows " + ", ".join(sorted(known))
-        yield f": unknown placeholder {{{{ {name} }}}}", hint
-    if needed and wanted not in used:
+    if unknown := ", ".join(sorted(used - known)):
+        yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(known))}"
+    if role is not Aide.PLANNER and wanted not in used:
         hint = "compare it with the prompt that kern brings: kern -nv prints it"
         yield f" lacks the placeholder {{{{ {wanted} }}}}", hint
 
@@ -253,20 +246,18 @@ def compose(
     which they are shown; where there is no room for all, the last ones stay. `recall`: the
     learnings, within so many tokens.
     """
-    stage, left_out, memory = form.stage, list[str](), NOTHING
+    stage, left_out, memory, most = form.stage, list[str](), NOTHING, BUDGET[form.stage]
     texts = {**dict.fromkeys((*SECTIONS[stage], *_EXEMPT[stage]), ""), **exempt}
-    room = BUDGET[stage] * CHARS_PER_TOKEN
+    room = most * CHARS_PER_TOKEN
     for name in SECTIONS[stage]:
         items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
-        around = 2 * len(name) + len("<-2>\n\n</-2>")
         if name == "learnings" and recall:
-            memory = recall(max(0, room - around) // CHARS_PER_TOKEN)
+            memory = recall(room // CHARS_PER_TOKEN)
             items = memory.texts
         if items and name in form.variables:
-            texts[name], lost = _fit(items, room - around)
+            texts[name], lost = _fit(items, room)
             left_out += [f"{name}: {lost}"] * bool(lost)
-            room -= (len(texts[name]) + around) * bool(texts[name])
-    injected = sum(len(texts[name]) for name in SECTIONS[stage])
+            room -= len(texts[name])
     everything = "\n".join(texts.values())
     blocks = {
         name: text if name in _BARE or not text else tag(name, text, everything)
@@ -278,8 +269,8 @@ def compose(
     if stage is Stage.IMPLEMENT:  # the only one that may follow such a name: agents/claude.py
         text = re.sub(_MENTION, r"\\@", text)
     return Prompt(
-        *(stage, form.by, text, -(-injected // CHARS_PER_TOKEN), tuple(left_out)),
-        *(contract and f"{contract}\n", form.stand_ins, notices, memory, texts.get("mode", "")),
+        *(stage, form.runners, text, contract and f"{contract}\n", most - room // CHARS_PER_TOKEN),
+        *(tuple(left_out), notices, memory, texts.get("mode", "")),
     )
 
 
@@ -312,11 +303,9 @@ def tag(name: str, text: str, everything: str) -> str:
     """A block that its content cannot close: where the prompt's texts hold the tag, it gets a
     number that none of them holds.
     """
-    everything = everything.lower()
-    held = re.search(rf"<\s*/?\s*{name}", everything)
-    numbered = (f"{name}-{n}" for n in itertools.count(2))
-    free = next(one for one in numbered if one not in everything) if held else name
-    return f"<{free}>\n{text}\n</{free}>"
+    free = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
+    one = next(one for one in free if not re.search(rf"(?i)<\s*/?\s*{one}", everything))
+    return f"<{one}>\n{text}\n</{one}>"
 
 
 def announced(prompt: Prompt, task: str) -> Iterator[Event]:

@@ -1,15 +1,15 @@
-"""What a planner answers: tasks for SPEC.md, or changes of LEARNINGS.md; read, and refused where it
+"""What a planner answers: tasks for SPEC.md, or entries of LEARNINGS.md; read, and refused where it
 cannot be trusted. And the goal as SPEC.md states it. Pure.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kern import plain
 from kern.errors import UsageError
-from kern.memory import capture, entries
+from kern.memory import entries
 from kern.memory.entries import Entry
 from kern.model import Aide, Marker
 from kern.spec import imports, order
@@ -24,11 +24,10 @@ _GOAL = r"(?m)^\ufeff?> \*\*Goal:\*\*(.*(?:\n>(?! \*\*Goal:\*\*).*)*)(?:\n|\Z)"
 _TITLE = r"\ufeff?(?:# .*(?:\n|\Z))?"
 # In a quote it would be a diagnostic: a check that silently does not count is worse.
 _NEARLY_CHECK = r"(?im)^(\W{0,2}(?:gate|judge)s?\b)"
-_FENCED = r"(?s)\s*(`{3,}|~{3,})\w*\n(.*)\n\s*\1\s*"  # as agents like to put it around Markdown
-MOST_CHANGES = 30  # at a time: a person reads them
+# Agents like one around Markdown.
+_FENCE = r"(?m)\A\s*(?:`{3,}|~{3,})\w*\n|^\s*(?:`{3,}|~{3,})\s*\Z"
 LONGEST = 600  # characters of a learning
-_CHANGE = r"[-*+]\s+[*`]*(NEW|L\d+(?:[\s,+]+(?:and )?L\d+)*)[*`]*\s*:\**\s*(.*)"
-_FENCE = r"(?m)^\s*(`{3,}|~{3,})\w*\s*$"
+_NUMBERED = r"(?m)^- (L\d+) "
 
 
 class Mode(StrEnum):
@@ -53,20 +52,19 @@ def read(text: str, there: str, mode: Mode) -> Plan:
     """
     replied = answer.parse(Aide.PLANNER, text)
     if replied.code is Code.TASKS:
-        return tasks(replied.tasks, there, mode)
-    if replied.code is Code.DONE and not replied.tasks:
+        return tasks(replied.listed, there, mode)
+    if replied.code is Code.DONE and not replied.listed:
         return Plan(done=replied.reason)
     return Plan(wrong="it does not end in TASKS or DONE: reason")
 
 
 def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
     """The same for the list alone, as a person may have edited it."""
-    fenced = re.fullmatch(_FENCED, block)
-    listed = parse(fenced[2] if fenced else block)
-    if wrong := next(_faults(listed, mode), ""):
-        return Plan(wrong=wrong)
+    listed = parse(re.sub(_FENCE, "", block))
     found = Plan(tuple(_item(task, mode) for task in listed.tasks), listed=block)
     try:
+        if wrong := next(_faults(listed, mode), ""):
+            raise UsageError(wrong)
         new = added(there, found)
     except UsageError as exc:
         return Plan(wrong=str(exc))
@@ -85,18 +83,13 @@ def added(text: str, plan: Plan) -> Added:
 
 
 def _faults(listed: Spec, mode: Mode) -> Iterator[str]:
-    for fault in (*listed.diagnostics, *([listed.unclosed] if listed.unclosed else ())):
+    for fault in listed.diagnostics:
         yield f"in its list of tasks: {fault.message}"
-    count, names = len(listed.tasks), [order.name(task.text) for task in listed.tasks]
-    if not 0 < count <= MOST_TASKS:
-        yield f"it lists {count or 'no'} tasks; at most {MOST_TASKS} are sensible at a time"
-    for at, task in enumerate(listed.tasks):
-        if task.marker is not Marker.PENDING:
-            yield f"it lists a task that is not open: {plain.line(task.text, 100)}"
-        if names[at] in names[:at]:
-            yield f"it lists a task twice: {plain.line(task.text, 100)}"
+    if not 0 < len(listed.tasks) <= MOST_TASKS:
+        count = len(listed.tasks) or "no"
+        yield f"it lists {count} tasks; at most {MOST_TASKS} are sensible at a time"
     if mode is Mode.IMPROVE:
-        if count > 1 or listed.tasks[0].of(Kind.AFTER):
+        if len(listed.tasks) > 1 or listed.tasks[0].of(Kind.AFTER):
             yield "one improvement at a time is asked for, and one that waits for nothing"
         if not listed.tasks[0].of(Kind.GATE):
             yield "its improvement has no gate that measures it"
@@ -107,7 +100,8 @@ def _item(task: Task, mode: Mode) -> Item:
     prefix = "Experiment: " if mode is Mode.IMPROVE and not is_experiment(task.text) else ""
     kept = ((note.kind, plain.block(note.text).strip()) for note in task.of(*_KEPT))
     notes = tuple(f"> **{kind}:** {text}" for kind, text in kept)
-    return Item(prefix + task.text, "\n".join(task.body), parent=task.parent, notes=notes)
+    done = task.marker is Marker.DONE
+    return Item(prefix + task.text, "\n".join(task.body), "", done, task.parent, notes)
 
 
 # ---------------------------------------------------------------- the goal
@@ -133,7 +127,7 @@ def with_goal(text: str, wanted: str) -> str:
     return above + before + end.join(lines) + after + below
 
 
-# ---------------------------------------------------------------- changes of LEARNINGS.md
+# ---------------------------------------------------------------- entries of LEARNINGS.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,77 +138,31 @@ class Proposed:
     wrong: str = ""  # why the answer is refused
 
 
-def listed(found: Iterable[Entry]) -> list[str]:
-    """The entries in a line each, with the numbers by which the answer names them."""
-    return [plain.line(one.line, 160) for one in found if not one.retired]
-
-
-def finished(spec: Spec) -> list[str]:
-    """The tasks that are done, with what was asked about them and answered."""
-    rows = list[str]()
-    for task in (one for one in spec.tasks if one.marker is Marker.DONE):
-        notes = task.of(Kind.QUESTION, Kind.ANSWER)
-        more = (f"\n  {note.kind}: {plain.line(note.text, LONGEST)}" for note in notes)
-        rows.append("".join((f"- {plain.line(task.text, 300)}", *more)))
-    return rows
-
-
 def changes(text: str, there: str) -> Proposed:
-    """As `read`, for LEARNINGS.md."""
+    """As `read`, for LEARNINGS.md: the answer lists the entries that are to read otherwise, by
+    their numbers, and new ones without. Votes are kern's to count.
+    """
     replied, known = answer.parse(Aide.PLANNER, text), entries.parse(there).entries
-    if replied.code is Code.DONE and not replied.changes:
+    listed = plain.block(re.sub(_FENCE, "", replied.listed))
+    if replied.code is Code.DONE and not listed:
         return Proposed(there, entries.written(there, known), done=replied.reason)
-    if replied.code is not Code.CHANGES:
-        return Proposed(wrong="it does not end in either CHANGES or DONE: reason")
-    parts = re.split(r"\n(?=[-*+]\s)", re.sub(_FENCE, "", replied.changes))
-    items = [" ".join(one.split()) for one in parts if re.match(r"\s*[-*+]\s", one)]
-    if not 0 < len(items) <= MOST_CHANGES:
-        count = f"{len(items) or 'no'} changes below `## Changes`"
-        return Proposed(wrong=f"it lists {count}; at most {MOST_CHANGES} are sensible at a time")
-    try:
-        return Proposed(there, entries.written(there, _changed(items, known)))
-    except UsageError as exc:
-        return Proposed(wrong=str(exc))
-
-
-def _changed(items: Sequence[str], known: Sequence[Entry]) -> Iterable[Entry]:
-    """The entries with what the items make of them. Raises UsageError."""
+    found = entries.parse(f"## Learnings\n{listed}")
     kept, free = {one.id: one for one in known}, entries.numbers(known)
-    taken = list[str]()
-    for item in items:
-        match = re.fullmatch(_CHANGE, item)
-        ids = re.findall(r"L\d+", match[1]) if match else []
-        new = _entry(match[2] if match else "?")
-        taken += ids
-        faults = {
-            "it lists no change that kern knows": match is None,
-            **{f"{name} stands in two changes": taken.count(name) > 1 for name in ids},
-            **{f"there is no entry {n} in use": n not in kept or kept[n].retired for n in ids},
-            f"a text is longer than {LONGEST} characters": len(new.text) > LONGEST,
-            "it has no text": not re.search(r"\w", new.text or new.retired * bool(ids)),
-        }
-        if why := next((why for why, wrong in faults.items() if wrong), ""):
-            raise UsageError(f"{why}: {plain.line(item, 100)}")
-        if ids:
-            ours = [kept.pop(name) if name != ids[0] else kept[name] for name in ids]
-            kept[ids[0]] = _merged(ours, new)
-        elif not capture.alike(new.text, known):
-            name = next(free)
-            kept[name] = replace(new, id=name)
-    return kept.values()
-
-
-def _entry(text: str) -> Entry:
-    """Of what stands behind the numbers."""
-    (found,) = entries.parse(f"## Learnings\n- L1 +0 -0 {plain.line(text, 2 * LONGEST)}").entries
-    retired = re.fullmatch(r"(?i)(?:\| )?retired: (.*)", found.text)
-    return replace(found, text="", retired=retired[1]) if retired else found
-
-
-def _merged(ours: Sequence[Entry], new: Entry) -> Entry:
-    """The first of them with the votes of all."""
-    if new.retired and not new.text:
-        return replace(ours[0], retired=plain.line(new.retired, 100))
-    helpful, harmful = (sum(one.helpful for one in ours), sum(one.harmful for one in ours))
-    when = capture.when(new.when or "; ".join(one.when for one in ours))
-    return replace(ours[0], text=new.text, helpful=helpful, harmful=harmful, when=when)
+    named = re.findall(_NUMBERED, listed)
+    unknown = [name for name in named if name not in kept or kept[name].retired]
+    faults = {
+        "it does not end in either CHANGES or DONE: reason": replied.code is not Code.CHANGES,
+        "it lists no entry below `## Changes`": not found.entries,
+        f"in its list: {next(iter(found.faults), '')}": bool(found.faults),
+        f"there is no entry {next(iter(unknown), '')} in use": bool(unknown),
+        f"a text is empty or longer than {LONGEST} characters": not all(
+            re.search(r"\w", one.text) and len(one.text) <= LONGEST for one in found.entries
+        ),
+    }
+    if wrong := next((why for why, holds in faults.items() if holds), ""):
+        return Proposed(wrong=wrong)
+    for new in found.entries:
+        name = new.id if new.id in named else next(free)
+        old = kept.get(name, Entry(name, ""))
+        kept[name] = replace(new, id=name, helpful=old.helpful, harmful=old.harmful)
+    return Proposed(there, entries.written(there, kept.values()))

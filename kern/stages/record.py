@@ -4,10 +4,10 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from kern import plain
 from kern.checks.result import Red
@@ -19,9 +19,7 @@ from kern.stages.answer import Answer, Code
 from kern.system import workspace
 from kern.system.workspace import Scope
 
-T = TypeVar("T")
 _ID = re.compile(r"[0-9a-f]{40,64}")
-_OF_A_VERDICT = ("outcome", "proof", "red", "cause")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,62 +31,34 @@ class Made:
     votes: tuple[Vote, ...] = ()
 
 
-class _Fact(Generic[T]):
-    """What stands under `kern` by that name; what it lacks, or has in another form, is empty."""
-
-    def __init__(self, empty: T) -> None:
-        self.empty = empty
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name.lstrip("_")
-
-    def __get__(self, record: "StageRecord", owner: type) -> T:
-        value = record.raw["kern"].get(self.name)
-        return value if isinstance(value, type(self.empty)) else self.empty
-
-
 @dataclass(frozen=True)
 class StageRecord:
-    """One stage file. Anybody can write it: `read` passes over one of another form."""
-
     stage: Stage
-    raw: Mapping[str, Any]  # all of it, so that what this kern does not know is kept
-
-    parent, task, nth = _Fact(""), _Fact(""), _Fact(1)
-    attempt = _Fact(0)
-    run = _Fact("")
-    time = _Fact("")  # when the work on the task began
-    base = _Fact("")  # the commit that was HEAD
-    start, tree = _Fact(""), _Fact("")  # the snapshots before and after stage 2
-    onto = _Fact("")  # the commit that the verdict is bound to, where HEAD has moved on since
-    outcome = _Fact("")
-    sent_back = _Fact(-1)  # how often a red gate let stage 2 not end yet; -1: no gate was to
-    proof = _Fact("")
-    fault = _Fact("")
-    fixed = _Fact(0)  # how often hooks changed the task's files, or the branch moved under them
-    told = _Fact(dict[str, str]())  # of LEARNINGS.md: the texts of the entries by their ids
-    voted = _Fact(dict[str, list[int]]())  # what its votes make of the counts, by the ids
-    _red, _commit = _Fact(dict[str, Any]()), _Fact(dict[str, Any]())
+    result: Mapping[str, Any]  # what the agent's CLI printed
+    task: str = ""
+    parent: str = ""
+    nth: int = 1
+    attempt: int = 0
+    run: str = ""
+    time: str = ""  # when the work on the task began
+    base: str = ""  # the commit that was HEAD
+    start: str = ""  # the snapshots before and after stage 2
+    tree: str = ""
+    onto: str = ""  # the commit that the verdict is bound to, where HEAD has moved on since
+    outcome: str = ""
+    sent_back: int = -1  # how often a red gate let stage 2 not end yet; -1: no gate was to
+    proof: str = ""
+    red: Red | None = None
+    cause: str = Cause.OTHER.value  # what it failed over, where it did
+    fault: str = ""
+    fixed: int = 0  # how often hooks changed the task's files, or the branch moved under them
+    told: Mapping[str, str] = field(default_factory=dict)  # of LEARNINGS.md: texts by their ids
+    voted: Mapping[str, Sequence[int]] = field(default_factory=dict)  # its counts then, by the ids
+    commit: Made | None = None
 
     @property
     def key(self) -> Key:
         return Key(self.parent, self.task, self.nth)
-
-    @property
-    def red(self) -> Red | None:
-        found = self._red
-        return Red(str(found["name"]), found.get("code"), str(found["output"])) if found else None
-
-    @property
-    def cause(self) -> Cause:
-        """What it failed over, where it did."""
-        return next((one for one in Cause if one == self.raw["kern"].get("cause")), Cause.OTHER)
-
-    @property
-    def made(self) -> Made | None:
-        found = self._commit
-        votes = tuple(Vote(*row) for row in found.get("votes", ()))
-        return Made(str(found["sha"]), str(found.get("learned")), votes) if found else None
 
     @property
     def bound_to(self) -> str:
@@ -100,8 +70,14 @@ class StageRecord:
         return self.start, self.tree
 
     @property
+    def value(self) -> dict[str, Any]:
+        """As the file holds it."""
+        noted = {name: value for name, value in asdict(self).items() if value is not None}
+        return {**noted.pop("result"), "kern": noted}
+
+    @property
     def written(self) -> str:
-        return json.dumps(self.raw)
+        return json.dumps(self.value)
 
     @property
     def decision(self) -> Decision:
@@ -121,18 +97,44 @@ class StageRecord:
     @cached_property
     def said(self) -> str:
         """`.result`, as it may go into notes."""
-        text = self.raw.get("result")
+        text = self.result.get("result")
         return plain.masked(text, plain.secrets(os.environ)) if isinstance(text, str) else ""
 
-    def noting(self, **facts: object) -> "StageRecord":
-        """The same with these values under `kern`; None takes one out."""
-        kern = {**self.raw["kern"], **facts}
-        kept = {name: value for name, value in kern.items() if value is not None}
-        return StageRecord(self.stage, {**self.raw, "kern": kept})
+    def noting(self, **facts: Any) -> "StageRecord":
+        return replace(self, **facts)
 
-    def undecided(self, **facts: object) -> "StageRecord":
+    def undecided(self, **facts: Any) -> "StageRecord":
         """Without what a verdict says: gates and judges decide anew."""
-        return self.noting(**dict.fromkeys(_OF_A_VERDICT), **facts)
+        verdict = {"outcome": "", "proof": "", "red": None, "cause": Cause.OTHER.value}
+        return self.noting(**verdict, **facts)
+
+
+_FACTS = {one.name for one in fields(StageRecord)[2:]} - {"red", "commit"}
+
+
+def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
+    """Anybody can write the file: what has another form than a fact has is not read, and a file
+    whose verdict cannot be read does not count.
+    """
+    result, empty = dict(raw), StageRecord(stage, {})
+    noted = result.pop("kern")
+    facts = {
+        name: noted[name]
+        for name in _FACTS & noted.keys()
+        if isinstance(noted[name], type(getattr(empty, name)))
+    }
+    try:
+        if red := noted.get("red"):
+            facts["red"] = Red(str(red["name"]), red.get("code"), str(red["output"]))
+        if made := noted.get("commit"):
+            votes = tuple(Vote(*row) for row in made.get("votes", ()))
+            facts["commit"] = Made(str(made["sha"]), str(made.get("learned")), votes)
+        found = StageRecord(stage, result, **facts)
+        _ = found.decision, {*found.told.values()}
+        _ = {name: (int(up), int(down)) for name, (up, down) in found.voted.items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return found
 
 
 # ---------------------------------------------------------------- on the disk
@@ -141,18 +143,7 @@ class StageRecord:
 def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
     """The stage file, or that of an earlier attempt, if it is there and whole."""
     raw = workspace.load(scope, stage, attempt)
-    found = StageRecord(stage, raw) if raw is not None else None
-    try:
-        _ = found and (
-            found.decision,
-            found.red,
-            found.made,
-            {n: (int(h), int(m)) for n, (h, m) in found.voted.items()},
-            {*found.told.values()},
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
-    return found
+    return None if raw is None else parse(stage, raw)
 
 
 def load(scope: Scope, stage: Stage) -> StageRecord | None:
@@ -165,16 +156,13 @@ def load(scope: Scope, stage: Stage) -> StageRecord | None:
 
 
 def save(scope: Scope, record: StageRecord) -> None:
-    workspace.save(scope, record.stage, dict(record.raw))
+    workspace.save(scope, record.stage, record.value)
 
 
 def new(
-    stage: Stage, result: Mapping[str, object], key: Key, attempt: int, **facts: object
+    stage: Stage, result: Mapping[str, object], key: Key, attempt: int, **facts: Any
 ) -> StageRecord:
-    """The agent's result object plus the one key `kern`."""
-    named = {"task": key.text, "parent": key.parent, "nth": key.nth}
-    kern = {**named, "stage": str(stage), "attempt": attempt, **facts}
-    return StageRecord(stage, {**result, "kern": kern})
+    return StageRecord(stage, result, key.text, key.parent, key.nth, attempt, **facts)
 
 
 def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:
@@ -193,13 +181,13 @@ def note_commit(scope: Scope, key: Key, made: Made) -> None:
     """In the task's stage2.json, where there is one."""
     second = read(scope, Stage.IMPLEMENT)
     if second and second.key == key:
-        save(scope, second.noting(commit=asdict(made)))
+        save(scope, second.noting(commit=made))
 
 
 def sweep(scope: Scope) -> None:
     """Stage files to history; their time and task name the folder: a killed sweep goes on."""
     found = next(filter(None, (read(scope, stage) for stage in Stage)), None)
-    when, task = (found.time, found.key.text) if found else ("", "")
+    when, task = (found.time, found.task) if found else ("", "")
     workspace.sweep(scope, history_name(when or now(), task or "leftover"))
 
 

@@ -319,7 +319,7 @@ def ask(
         hold=held(cli, root) if cli.agent.unheld and role is not Stage.IMPLEMENT else unheld,
     )
     by = Choice(cli.model, agent=cli.name)
-    prompt = Prompt(role, by, text or heading(role), 0, (), contract=contract)
+    prompt = Prompt(role, (by,), text or heading(role), contract)
     talk = Talk()
     began = time.monotonic()
     try:

@@ -8,7 +8,6 @@ import pytest
 from kern.checks import result
 from kern.config import Gate, parse
 from kern.errors import UsageError
-from kern.events import GateEnded, GateStarted
 from kern.model import Result
 from tests.checks.test_gates import attempts, toml
 from tests.conftest import Fake, Git, Inline, Kern
@@ -85,48 +84,6 @@ def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(
     assert f"flaky gate net: {flaky} 4; green on the same files (2 times)" in ran.said
     told = kern("report").out
     assert f"flaky gate net: {flaky} 4; green on the same files (2 times)" in told
-
-
-def test_a_change_that_breaks_a_gate_costs_its_attempt_and_one_more_run_of_that_gate(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    count = f"echo x >> {fake.folder}/ran"
-    toml(repo, git, f"[gates]\nbad = '{count}; ! grep -q bad n'\nlater = 'true'\n")
-    bad = {**DONE, "run": ["echo bad > n"]}
-    fake.script(implement=[bad, DONE])
-
-    ran = inline(1)
-
-    assert (ran.code, len(attempts(repo))) == (0, 1), ran.said
-    begun = [one.name for one in ran.events if isinstance(one, GateStarted) and not one.before]
-    assert begun == ["gate bad", "gate bad", "gate bad", "gate later"]
-    ended = [one for one in ran.events if isinstance(one, GateEnded) and not one.before]
-    assert [one.result.red for one in ended] == [True, False, False]
-    assert "flaky" not in ran.said
-
-
-@pytest.mark.parametrize(
-    ("red", "more", "total", "failed"),
-    [((1, 3), "", 4, 0), ((2, 3), "", 4, 1), ((2,), ", again = 0", 3, 1)],
-)
-def test_red_green_red(
-    repo: Path,
-    git: Git,
-    fake: Fake,
-    inline: Inline,
-    red: tuple[int, ...],
-    more: str,
-    total: int,
-    failed: int,
-) -> None:
-    net = f"{{ run = '{counting(fake.folder, *red)}'{more} }}"
-    toml(repo, git, f"[gates]\nnet = {net}\n")
-    fake.script(implement=[DONE, DONE])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.said
-    assert (runs(fake.folder), len(attempts(repo))) == (total, failed)
 
 
 @pytest.mark.unheld

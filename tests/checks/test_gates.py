@@ -18,7 +18,6 @@ from tests.conftest import (
     Kern,
     wait_for,
 )
-from tests.kit.terminal import on_terminal
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
@@ -154,23 +153,6 @@ def test_a_gate_that_turns_red_between_two_tasks_is_said_and_one_that_cannot_run
     assert "- [x] three" in spec(repo)
 
 
-def test_where_nothing_is_left_to_do_no_gate_is_run(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    toml(repo, git, "[gates]\ncheck = 'touch ran; false'\n")
-    (repo / "SPEC.md").write_text("- [x] add a greeting\n")
-    assert kern("1", "0").code == 0
-    assert kern("-n").code == 0
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
-    dry = kern("-n")
-    assert dry.code == 0
-    assert "[gates] also run before the first task; a red one ends the run" in dry.out
-    allow = kern("-n", "--allow-red").out
-    assert "a red one ends the run" not in allow
-    assert "a red one is not held against the tasks" in allow
-    assert not (repo / "ran").exists()
-
-
 # ---------------------------------------------------------------- after it
 
 
@@ -261,44 +243,6 @@ def test_no_judge_is_asked_where_a_gate_is_red(
     assert fake.stages == ["research", "implement", "implement", "judge", "commit"]
 
 
-@pytest.mark.parametrize(
-    ("gates", "advice"),
-    [
-        ("check = 'true'", ""),
-        ("check = 'true'\nlint = { run = 'false', red = 'known' }", ""),
-        ("lint = { run = 'false', red = 'known' }", "fix the gates that are red, or name your"),
-        ("", "name your checks under [gates] in kern.toml"),
-    ],
-)
-def test_only_what_a_gate_stands_behind_is_green(
-    repo: Path, git: Git, fake: Fake, gates: str, advice: str
-) -> None:
-    toml(repo, git, f"[gates]\n{gates}\n")
-    code, sent = on_terminal("1", "0", cwd=repo)
-    assert code == 0
-    how = ", UNVERIFIED" if advice else ""
-    found = re.findall(rf"\x1b\[(?:1;)?3(.)m(?:done{how}: |  add a greeting  \()", sent)
-    assert found == (["5", "5"] if advice else ["2", "2"])
-    if not advice:
-        assert "UNVERIFIED" not in sent
-        return
-    assert "\x1b[35m  add a greeting: UNVERIFIED: " in sent
-    assert f"\x1b[35m  To verify such commits, {advice}" in sent
-
-
-def test_what_the_repository_makes_kern_run_is_named_first(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    toml(repo, git, '[gates]\ncheck = "true && echo \\u001b[31mred"\n')
-    for words in (("doctor",), ("-n",)):
-        assert "check: true && echo" in kern(*words).out
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    begin = ran.out.partition("task:")[0]
-    assert "gate check: true && echo red" in begin
-    assert "\x1b" not in ran.said
-
-
 def test_settings_behind_a_link_are_refused(
     repo: Path, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:
@@ -365,39 +309,6 @@ def test_each_check_sees_the_tree_that_is_committed(
     assert "gate check is red" in attempts(repo)[0]
     assert git("show", "HEAD:n") == "very good"
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
-
-
-@pytest.mark.unheld
-@pytest.mark.parametrize(
-    "command",
-    [
-        "sed -i 's/\\[~\\]/[x]/' SPEC.md",
-        "rm -f SPEC.md",
-        "git commit -q --allow-empty -m gate",
-        "git checkout -q -B elsewhere",
-        "git add -A",
-        "rm -f .git/index",
-        "git stash -q",
-    ],
-)
-def test_what_no_one_may_do_between_the_stages_a_gate_may_not_either(
-    repo: Path, git: Git, fake: Fake, inline: Inline, command: str
-) -> None:
-    task(repo, git, "**Gate:** `true`")
-    toml(repo, git, f"[gates]\nodd = '''{command}'''\n")
-    base = git("rev-parse", "HEAD")
-    fake.script(implement=[GREEN])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.said
-    assert not attempts(repo), "the agent does not pay for it"
-    assert git("rev-parse", "HEAD^") == base
-    assert git("symbolic-ref", "--short", "HEAD") == "main"
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
-    assert git("status", "--porcelain") == ""
-    assert "**Gate:** `true`" in spec(repo)
-    assert "[x]" in spec(repo)
 
 
 def test_what_another_run_saw_of_a_gate_excuses_nothing(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kern.events import LimitReset
-from tests.conftest import BUSY, Fake, Git, Inline, Kern, survivors
+from tests.conftest import BUSY, Fake, Git, Inline, survivors
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 NOW = 1_800_000_000.0
@@ -133,32 +133,3 @@ def test_an_implement_stage_without_an_end_is_an_attempt(
     assert f"timed out: {why}" in attempts(repo)[0]
     assert not survivors(fake.folder / "pids")
     assert not (repo / "half").exists()
-
-
-def test_another_stage_without_an_end_is_retried_and_then_the_run_ends(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    toml(repo, git, "[stages.research]\ntimeout = 0.3\n")
-    fake.script(research=[{"sleep": 60, "result": FRESH}])
-    ran = inline(1)
-    assert ran.code == 1
-    assert fake.stages == ["research"] * 3
-    assert "research stage: timed out: not done after 0.3 s" in ran.err
-    assert "[stages.ROLE] in kern.toml" in ran.err
-    assert not attempts(repo)
-
-
-# ---------------------------------------------------------------- who pays
-
-KEY = {"ANTHROPIC_API_KEY": "sk-secret"}
-
-
-def test_who_pays_is_said_before_the_first_call_and_by_the_doctor(
-    repo: Path, fake: Fake, kern: Kern
-) -> None:
-    ran = kern("1", "0", env=KEY)
-    assert ran.code == 0
-    before = ran.out.partition("task:")[0]
-    assert "billing: claude: ANTHROPIC_API_KEY" in before
-    assert "secret" not in ran.said
-    assert "billing: claude: its login" in kern("doctor").out

@@ -117,26 +117,6 @@ def test_one_that_outlasts_the_longest_wait_ends_the_run_and_the_next_goes_on(
     assert fake.stages.count("research") == 1
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (401, "Invalid API key"),
-        (400, "unexpected field"),
-        (404, "no such model"),
-        (None, "Unable to connect to API: SSL certificate verification failed. Check your proxy"),
-        (None, "Unable to connect to API: Self-signed certificate detected"),
-    ],
-)
-def test_what_is_no_outage_ends_the_run_at_once(
-    repo: Path, fake: Fake, inline: Inline, status: int | None, said: str
-) -> None:
-    fake.script(research=[error(status, f"API Error: {said}")])
-    ran = inline(1)
-    assert ran.code == 1
-    assert (fake.stages, ran.slept) == (["research"], [])
-    assert said in ran.err
-
-
 @pytest.mark.parametrize("stage", ["research", "implement"])
 def test_an_agent_without_a_sign_of_life_waits_for_its_api(
     repo: Path, fake: Fake, inline: Inline, stage: str, monkeypatch: pytest.MonkeyPatch

@@ -21,8 +21,8 @@ LEARNINGS = """\
 CHANGES = """I read it.
 
 ## Changes
-- L1: retired: the test is gone
-- NEW: State is kept in SQLite: users back up one file.
+- L1 +0 -0 The help text is tested word for word. | retired: the test is gone
+- State is kept in SQLite: users back up one file.
 
 CHANGES"""
 
@@ -92,7 +92,7 @@ def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: F
     ("answer", "code", "why"),
     [
         ("Sorry, I cannot help.", 1, "CHANGES or DONE"),
-        (CHANGES.replace("L1", "L9"), 1, "there is no entry L9"),
+        (CHANGES.replace("L1 ", "L9 "), 1, "there is no entry L9"),
         ("Each holds.\n\nDONE: each entry holds", 0, "nothing to change in LEARNINGS.md: each"),
     ],
 )

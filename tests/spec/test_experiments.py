@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kern.events import Learned, RunEnded, TaskSettled
+from kern.events import Learned, TaskSettled
 from kern.memory.entries import parse
 from kern.model import Outcome
 from kern.spec.parse import is_experiment
-from tests.conftest import Fake, Git, Heard, Inline, Kern
+from tests.conftest import Fake, Git, Heard, Inline
 
 TASK = "Experiment: cache the parser"
 WORK = {"run": ["echo work >> work.txt"], "result": "Cached it in a.txt.\n\nSUCCESS"}
@@ -29,13 +29,6 @@ def write(repo: Path, git: Git, spec: str, gates: str = "") -> None:
         (repo / "kern.toml").write_text(f"[gates]\n{gates}\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=tasks")
-
-
-def hook(repo: Path, script: str) -> None:
-    place = repo / ".git" / "hooks" / "pre-commit"
-    place.parent.mkdir(exist_ok=True)
-    place.write_text(f"#!/bin/sh\n{script}\n")
-    place.chmod(0o755)
 
 
 def learnings(repo: Path) -> str:
@@ -82,21 +75,6 @@ def test_the_beginning_of_its_text_makes_a_task_an_experiment(text: str, is_one:
 # ---------------------------------------------------------------- it works
 
 
-def test_one_that_works_is_committed_with_what_it_taught(
-    lab: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[{**WORK, "result": "Did it.\n\n## Learned\nCache early.\n\nSUCCESS"}])
-
-    ran = inline()
-
-    assert ran.code == 0, ran.err
-    assert outcomes(ran) == [Outcome.DONE]
-    assert spec(lab).startswith(f"- [x] {TASK}\n")
-    assert paths(git) == {"LEARNINGS.md", "SPEC.md", "work.txt"}
-    assert learnings(lab) == f"{TASK}: Cache early.\n"
-    assert learned(ran) == [f"{TASK}: Cache early."]
-
-
 def test_one_that_works_and_names_no_lesson_gets_one_from_its_answer_and_its_proof(
     lab: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -116,53 +94,6 @@ def test_one_that_works_and_names_no_lesson_gets_one_from_its_answer_and_its_pro
 
 
 # ---------------------------------------------------------------- it does not
-
-
-def test_one_that_does_not_work_is_concluded_at_once_and_its_code_put_back(
-    lab: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    fake.script(implement=[NO])
-
-    ran = inline()
-
-    assert ran.code == 0, ran.err
-    assert fake.stages == ["research", "implement"]
-    assert outcomes(ran) == [Outcome.CONCLUDED]
-    assert git("log", "-1", "--format=%s|%(trailers:only)") == f"Conclude: {TASK}|Kern-Task: {TASK}"
-    assert paths(git) == {"LEARNINGS.md", "SPEC.md"}
-    note = re.search(r"> \*\*Attempt 1:\*\* (10 % slower \(its result; kept: (\S+)\))\n", spec(lab))
-    assert note
-    assert spec(lab).startswith(f"- [x] {TASK}\n")
-    lesson = f"{TASK}: Did not work: attempt 1: {note[1]} The parser is 2 % of the time."
-    assert learnings(lab) == f"{lesson}\n"
-    assert learned(ran) == [lesson]
-    assert git("show", f"refs/{note[2]}:cache.txt") == "cache"
-    assert not (lab / "cache.txt").exists()
-    assert git("status", "--porcelain") == ""
-    assert git("for-each-ref", "refs/kern/start") == ""
-
-
-def test_it_is_told_in_console_summary_journal_and_report(
-    lab: Path, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    fake.script(implement=[NO])
-
-    ran = inline()
-
-    ended = ran.events[-1]
-    assert isinstance(ended, RunEnded)
-    assert (ended.done, ended.needs_help, ended.exit_code) == ((), (), 0)
-    assert re.search(rf"\] did not work: \w{{7}} Conclude: {TASK}\n", ran.err)
-    assert "0 done, 1 experiment did not work, 0 open" in ran.err
-    assert re.search(rf"\nTried, did not work:\n  {TASK} \(\w{{7}}\)\n", ran.err)
-    assert "all tasks are done" in ran.err
-    assert "unverified" not in ran.err
-    report = kern("report", "--md").out
-    assert re.search(rf"## Tried, did not work\n\n- {TASK} \(\w{{7}}\)\n", report)
-    assert re.search(r"10 % slower[^\n]*\n  - git show kern/attempts/", report)
-    told = kern("log", "--json").out
-    assert '"did": "concluded"' in told
-    assert told.count('"kind": "learning"') == 1
 
 
 @pytest.mark.parametrize(
@@ -211,31 +142,6 @@ def test_what_every_attempt_learned_is_kept_once(lab: Path, fake: Fake, inline: 
     assert said == "Caches are small.\n"
 
 
-@pytest.mark.unheld
-def test_a_word_of_an_agent_that_broke_its_limits_is_no_result(
-    lab: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[{**NO, "run": ["git switch -qc elsewhere"]}, WORK])
-
-    ran = inline()
-
-    assert outcomes(ran) == [Outcome.DONE]
-    assert "its result" not in spec(lab)
-
-
-def test_one_that_was_concluded_is_tried_again_when_its_notes_are_gone(
-    lab: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[NO, WORK])
-    inline()
-    write(lab, git, f"- [ ] {TASK}\n")
-
-    ran = inline()
-
-    assert (ran.code, outcomes(ran)) == (0, [Outcome.DONE])
-    assert re.findall("(Did not work|Worked)", learnings(lab)) == ["Did not work", "Worked"]
-
-
 def test_one_that_could_not_be_tried_is_skipped_and_teaches_nothing(
     lab: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -248,31 +154,7 @@ def test_one_that_could_not_be_tried_is_skipped_and_teaches_nothing(
     assert spec(lab).startswith(f"- [ ] {TASK}\n")
 
 
-def test_an_ordinary_task_that_failed_by_its_own_word_is_tried_again(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[NO, WORK])
-
-    ran = inline()
-
-    assert outcomes(ran) == [Outcome.DONE]
-    assert "its result" not in spec(repo)
-
-
 # ---------------------------------------------------------------- surroundings
-
-
-def test_an_experiment_may_be_a_subtask_and_the_last_one_closes_its_parent(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    write(repo, git, f"- [ ] faster\n  - [x] measure\n  - [ ] {TASK}\n")
-    fake.script(implement=[NO])
-
-    ran = inline()
-
-    assert outcomes(ran) == [Outcome.CONCLUDED]
-    assert spec(repo).startswith(f"- [x] faster\n  - [x] measure\n  - [x] {TASK}\n")
-    assert git("show", "HEAD:SPEC.md") + "\n" == spec(repo)
 
 
 @pytest.mark.parametrize("check", ["> **Gate:** `false`", "> **Judge:** it is faster"])
@@ -286,41 +168,6 @@ def test_it_does_not_close_a_parent_whose_own_checks_nothing_passed(
 
     assert spec(repo).startswith(f"- [ ] faster\n  {check}\n  - [x] {TASK}\n")
     assert git("show", "HEAD:SPEC.md") + "\n" == spec(repo)
-
-
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("echo lint is red; exit 1", 'the pre-commit hook refused: "lint is red"'),
-        ("echo x > more && git add more", "a hook changed more, which is more than the task"),
-    ],
-)
-def test_a_hook_that_lets_no_conclusion_through_needs_a_person_and_then_no_agent(
-    lab: Path, git: Git, fake: Fake, inline: Inline, script: str, why: str
-) -> None:
-    hook(lab, script)
-    fake.script(implement=[NO])
-
-    blocked, again = inline(), inline()
-
-    assert (blocked.code, outcomes(blocked)) == (1, [Outcome.BLOCKED])
-    assert f"> **Blocked:** {why}" in spec(lab)
-    assert spec(lab).startswith(f"- [ ] {TASK}\n")
-    assert git("log", "--format=%s").splitlines() == ["tasks", "start"]
-    assert not (lab / "LEARNINGS.md").exists()
-    assert git("for-each-ref", "refs/kern/start") == ""
-    assert (again.code, outcomes(again)) == (1, [])
-
-    hook(lab, "touch -t 203801010000 SPEC.md")  # its time tells nothing of the commit's
-    (lab / "more").unlink(missing_ok=True)
-    (lab / "SPEC.md").write_text(re.sub(r".*Blocked.*\n", "", spec(lab)))
-    settled = inline(3)
-
-    assert (settled.code, outcomes(settled)) == (0, [Outcome.CONCLUDED])
-    assert fake.stages == ["research", "implement"]
-    assert git("log", "--format=%s").splitlines() == [f"Conclude: {TASK}", "tasks", "start"]
-    assert learnings(lab).startswith(f"{TASK}: Did not work: attempt 1: 10 %")
-    assert git("for-each-ref", "refs/kern/start") == git("status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize("ignored", ["SPEC.md", "LEARNINGS.md", "SPEC.md\nLEARNINGS.md"])
@@ -341,25 +188,3 @@ def test_what_git_ignores_stays_out_and_is_written_all_the_same(
     assert spec(lab).startswith(f"- [x] {TASK}\n")
     assert learnings(lab).count("The parser is 2 % of the time.") == 1
     assert git("log", "--format=%(trailers:only,key=Kern-Task,valueonly)", "-1").strip() == TASK
-
-
-def test_a_dry_run_says_that_it_is_an_experiment(
-    lab: Path, git: Git, fake: Fake, kern: Kern, inline: Inline
-) -> None:
-    assert "an experiment" in kern("-n").out
-    hook(lab, "exit 1")
-    fake.script(implement=[NO])
-    inline()
-    (lab / "SPEC.md").write_text(re.sub(r".*Blocked.*\n", "", spec(lab)))
-
-    told = kern("-n").out
-
-    assert "the experiment ends" in told
-    assert "stage 1" not in told, "no agent is asked"
-    assert '"tier": "conclude"' in kern("status", "--json").out
-
-
-def test_stage_2_is_told_what_an_experiment_is(lab: Path, fake: Fake, inline: Inline) -> None:
-    fake.script(implement=[NO])
-    inline()
-    assert "asks whether something works" in fake.calls[1]["system"]

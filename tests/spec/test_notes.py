@@ -1,24 +1,18 @@
 """Questions of agents and answers of a person: as notes, and end to end."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kern.model import Stage
 from kern.spec import notes
 from kern.spec.order import blockers, select
 from kern.spec.parse import Task
 from kern.spec.parse import parse as read
-from kern.stages.answer import Code, parse
 from kern.stages.briefs import task_text
-from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
+from tests.conftest import Fake, Git, Inline, Kern
 
 ASKS = {"run": ["echo half > half.txt"], "result": "Began.\n\nNEEDS_ANSWER: Postgres or SQLite?"}
 ASKS_FIRST = {"result": "- Files: a.txt:1-1\n\nNEEDS_ANSWER: Postgres or SQLite?"}
-READY = {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n\nREADY"}
 WORKS = {"run": ["echo work > work.txt"], "result": "SUCCESS"}
 QUESTION = "  > **Question:** Postgres or SQLite?"
 
@@ -42,15 +36,6 @@ def asked(*texts: str) -> Task:
 
 
 # ------------------------------------------------------------ as values
-
-
-@pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.IMPLEMENT])
-def test_the_last_line_asks_and_needs_a_question(stage: Stage) -> None:
-    said = parse(stage, "Looked.\n\n**NEEDS_ANSWER:** `a` or b?  \n")
-    assert (said.code, said.reason, said.body) == (Code.NEEDS_ANSWER, "`a` or b?", "Looked.")
-    silent = parse(stage, "Looked.\n\nNEEDS_ANSWER:")
-    assert silent.code is (Code.READY if stage is Stage.RESEARCH else Code.UNCLEAR)
-    assert parse(Stage.COMMIT, "NEEDS_ANSWER: a or b?").code is Code.UNCLEAR
 
 
 def test_a_task_waits_until_its_last_question_has_an_answer() -> None:
@@ -122,96 +107,24 @@ def test_an_answer_of_any_length_reaches_the_stage(
 
 
 def test_a_question_of_stage_2_waits_and_the_run_goes_on(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
     tasks(repo, git, "- [ ] store users\n- [ ] add a greeting\n")
     fake.script(implement=[ASKS, WORKS, {**WORKS, "run": ["echo sqlite > users.txt"]}])
 
-    first = inline(5)
-
-    assert first.code == 1
+    assert inline(5).code == 1
     assert "[ ] store users" in spec(repo) and "[x] add a greeting" in spec(repo)
-    ref = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts")
-    assert f"{QUESTION} (kept: {ref.removeprefix('refs/')})" in spec(repo)
-    assert git("diff", "--name-only", f"{ref}^", ref) == "half.txt"
-    assert not (repo / "half.txt").exists()
     assert "Attempt" not in spec(repo) and "Skipped" not in spec(repo)
-    assert not git("for-each-ref", "refs/kern/start")
-    assert "   1  store users\n      asks: Postgres or SQLite?\n" in first.err
-    assert first.err.endswith('\nnext: kern answer 1 "…", then: kern\n')
 
     waits = inline(5)
-    assert waits.code == 1 and waits.err.count("asks: ") == 1
-    assert len(fake.calls) == 5, "asked again though nobody answered"
+    assert waits.code == 1 and len(fake.calls) == 5, "asked again though nobody answered"
+    assert waits.err.endswith('\nnext: kern answer 1 "…", then: kern\n')
 
-    text = spec(repo).splitlines()
-    at = next(number for number, line in enumerate(text) if "**Question" in line)
-    text.insert(at + 1, "  > **Answer:** SQLite")
-    (repo / "SPEC.md").write_text("\n".join(text))
+    kern("answer", "1", "SQLite")
     last = inline(5)
-
     assert last.code == 0, last.err
-    assert "[x] store users" in spec(repo)
     assert fake.stages[5:] == ["research", "implement", "commit"]
-    for call in fake.calls[5:7]:
-        assert "- Answer: SQLite" in call["prompt"]
     assert "(opus, attempt" not in last.err, "the question counted as an attempt"
-
-
-def test_a_question_of_research_waits_and_costs_no_stage_2(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    fake.script(research=[ASKS_FIRST, READY])
-
-    assert inline(3).code == 1
-    assert fake.stages == ["research"]
-    assert spec(repo) == f"- [ ] add a greeting\n{QUESTION}\n"
-
-    told = kern("answer", "greeting", "SQLite,\n as the\trest")
-    assert told.code == 0, told.err
-    assert spec(repo) == f"- [ ] add a greeting\n{QUESTION}\n  > **Answer:** SQLite, as the rest\n"
-    assert inline(3).code == 0
-    assert "[x] add a greeting" in spec(repo)
-
-
-def test_what_waits_for_a_task_that_asks_needs_no_more_than_the_answer(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    tasks(repo, git, "- [ ] store the users\n- [ ] list them\n  > **After:** store the users\n")
-    fake.script(research=[ASKS_FIRST])
-    ran = inline(2)
-    assert ran.code == 1
-    assert "Open tasks that only wait:\n  list them: waits for 1" in ran.err
-    assert ran.err.endswith('\nnext: kern answer 1 "…", then: kern\n')
-
-
-def test_the_journal_and_the_status_show_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    fake.script(implement=[ASKS])
-    inline(1)
-
-    lines = [json.loads(line) for line in kern("log", "--json").out.splitlines()]
-    (question,) = [line for line in lines if line["kind"] == "question"]
-    assert question["task"] == "add a greeting" and question["stage"] == "implement"
-    assert question["text"] == "Postgres or SQLite?"
-    assert git("show", "--name-only", "--format=", question["ref"]) == "half.txt"
-    (ended,) = [line for line in lines if line["kind"] == "task" and line["did"] != "start"]
-    assert (ended["did"], ended["detail"]) == ("asked", "Postgres or SQLite?")
-    told = '  1  add a greeting\n      asks: Postgres or SQLite?\n      kern answer 1 "…"\n'
-    assert "0 done, 1 need you in 1 run; " in kern("report").out
-    assert told in kern("report").out
-    assert "waits for your answer: Postgres or SQLite?" in kern("status").out
-    assert '   1  asks: Postgres or SQLite?\n      kern answer 1 "…"\n' in kern("status").out
-    (shown,) = json.loads(kern("status", "--json").out)["tasks"]
-    assert shown["question"] == "Postgres or SQLite?"
-    assert "waits for your answer" in kern("-n").out
-
-    assert kern("answer", "1", "SQLite").code == 0
-    report = kern("report").out
-    assert "need you" not in report and "add a greeting: answered" in report
-    page = kern("report", "--html").out
-    assert ">answered</span>" in page and "Needs you" not in page
 
 
 def test_an_agent_that_asks_again_what_is_answered_has_failed(
@@ -256,41 +169,7 @@ def test_an_agent_that_asks_without_end_comes_to_an_end(
     assert spec(repo).count("**Question:**") == 3
 
 
-def test_a_subtask_that_asks_keeps_its_parent_waiting(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    tasks(repo, git, "- [ ] all\n  - [ ] one\n  - [ ] two\n")
-    fake.script(implement=[ASKS, WORKS])
-
-    ran = inline(5)
-
-    assert ran.code == 1
-    assert "[ ] all" in spec(repo) and "  - [x] two" in spec(repo)
-    assert 'kern answer 2 "…"' in ran.err
-    assert "nothing left to run" not in ran.err, "told twice"
-
-
-def test_a_question_leaves_the_tree_as_it_was(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[{**ASKS, "run": ["echo more >> own.txt", "rm a.txt"]}])
-
-    assert inline(1).code == 1
-    assert (repo / "own.txt").read_text() == "mine\n"
-    assert (repo / "a.txt").exists()
-    assert "-asked" in git("for-each-ref", "refs/kern/attempts")
-    assert not git("for-each-ref", "refs/kern/start")
-
-
 # ------------------------------------------------------------ kern answer
-
-
-def test_kern_answer_alone_lists_what_is_asked(repo: Path, kern: Kern) -> None:
-    assert kern("answer").out == "no task waits for an answer\n"
-    (repo / "SPEC.md").write_text(f"- [x] done\n- [ ] store users\n{QUESTION}\n- [ ] other\n")
-    told = kern("answer")
-    assert told.code == 0
-    assert told.out == '   2  store users\n      Postgres or SQLite?\n      kern answer 2 "…"\n'
 
 
 def test_the_answer_stands_below_the_last_open_question(repo: Path, kern: Kern) -> None:
@@ -330,24 +209,6 @@ def test_nothing_that_kern_started_can_answer(repo: Path, kern: Kern) -> None:
     told = kern("answer", "1", "yes", env={"KERN_ROOT": str(repo)})
     assert told.code == 1 and "a person decides" in told.err
     assert "Answer" not in spec(repo)
-
-
-def test_a_run_that_is_on_takes_the_answer_up(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Callable[..., Any]
-) -> None:
-    tasks(repo, git, "- [ ] store users\n- [ ] add a greeting\n")
-    wait = 'for i in $(seq 200); do grep -q "Answer:" SPEC.md && break; sleep 0.1; done'
-    slow = {**WORKS, "run": [wait, *WORKS["run"]]}
-    fake.script(implement=[ASKS, slow, {**WORKS, "run": ["echo sqlite > users.txt"]}])
-
-    process = background("3", "0")
-    wait_for(lambda: len(fake.calls) == 4)
-    assert kern("answer", "1", "SQLite").code == 0
-    _, err = process.communicate(timeout=PATIENCE_S)
-
-    assert process.returncode == 0, err
-    assert "[x] store users" in spec(repo) and "[x] add a greeting" in spec(repo)
-    assert "taken out" not in err
 
 
 def test_no_control_character_of_a_question_reaches_spec_or_terminal(

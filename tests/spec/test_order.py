@@ -12,7 +12,6 @@ from kern.spec import order
 from kern.spec.order import blockers, select
 from kern.spec.parse import Kind, parse
 from tests.conftest import Fake, Git, Inline, Kern
-from tests.spec.test_parse import documents
 
 
 def faults(text: str) -> list[tuple[int, str]]:
@@ -104,13 +103,6 @@ def test_a_task_waits_exactly_for_what_is_open_by_its_notes_and_those_above_it()
         nothing = select(parsed) is None and done != {task.text for task in parsed.tasks}
         assert not nothing or order.faults(parsed), lines
     assert waiting > 300
-
-
-def test_any_document_has_an_answer() -> None:
-    for seed, _, parsed in documents():
-        lines = {note.line for task in parsed.tasks for note in task.notes}
-        lines |= {task.line for task in parsed.tasks}
-        assert {fault.line for fault in order.faults(parsed)} <= lines, seed
 
 
 @pytest.mark.slow
@@ -253,24 +245,6 @@ def test_the_task_in_progress_is_gone_on_with_and_no_other_is_begun_beside_it() 
 
 
 # ---------------------------------------------------------------- before a run
-
-
-def test_no_run_begins_on_an_order_that_leads_nowhere(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    text = A_B + "- [ ] c\n  > **After:** an unknown one\n- [ ] d\n"
-    (repo / "SPEC.md").write_text(text)
-
-    for ran in (kern("1", "0"), kern("-n")):
-        assert ran.code == 2
-        assert "SPEC.md line 1: waits for itself: a (line 1) -> b (line 3) -> a" in ran.err
-        assert "SPEC.md line 6: After names no task in SPEC.md: 'an unknown one'" in ran.err
-    assert fake.calls == []
-    assert (repo / "SPEC.md").read_text() == text
-    shown = kern("status")
-    assert shown.code == 0
-    assert "line 6: After names no task" in shown.out
-    assert "(waits for 2 (b))" in shown.out
 
 
 @pytest.mark.parametrize("name", ["Lay the --floor [now]", "Ünïcode: 'x' \\ * + .", "a" * 300])

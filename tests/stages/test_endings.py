@@ -356,7 +356,7 @@ def test_the_rest_is_read_as_if_the_code_stood_alone(end: str) -> None:
         "Constraint": "c",
     }
     said = f"The gap.\n\n## Tasks\n- [ ] a\n\n{end.replace('{}', 'TASKS')}"
-    assert answer.parse(PLANNER, said).tasks == "- [ ] a"
+    assert answer.parse(PLANNER, said).listed == "- [ ] a"
 
 
 def test_what_stands_below_the_code_is_read_as_well() -> None:

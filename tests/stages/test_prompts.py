@@ -74,30 +74,10 @@ def test_a_projects_own_prompt_takes_the_place_of_kerns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "line", "hint"),
-    [
-        ("Do it.\n\n{TASK}\n", 8, "write {{ task }} there"),
-        ("{{ task }}\n{FAILURE}", 7, "write {{ failure }} there"),
-        (
-            "{{ task }}\n## Mode `implement`, `mend`: How\n",
-            7,
-            'put {% if mode in ["implement", "mend"] %} above the section, {% endif %} below it',
-        ),
-    ],
-)
-def test_the_form_of_an_earlier_kern_is_refused_with_what_to_write(
-    body: str, line: int, hint: str
-) -> None:
-    with pytest.raises(UsageError, match=rf"^p\.md:{line}: .* an earlier kern") as caught:
-        read(f"---\nmodel: opus\neffort: high\n# x\n---\n{body}")
-    assert caught.value.hint == hint
-
-
-@pytest.mark.parametrize(
     ("body", "why"),
     [
         ("no task", r"lacks the placeholder \{\{ task \}\}"),
-        ("{{ task }} {{ diff }}", r"unknown placeholder \{\{ diff \}\}"),
+        ("{{ task }} {{ diff }}", "unknown placeholder: diff"),
         ("{{ task }}\n{% if %}", r"^p\.md:6: "),
         ("{{ task }\n}", r"^p\.md:5: "),
         ("{{ task }}{% if mode %}", r"^p\.md:5: "),
@@ -194,12 +174,6 @@ def test_what_an_agent_would_read_as_a_file_is_broken_where_it_reads_files(befor
 # -------------------------------------------------------------------- budgets
 
 
-def assert_within(stage: Stage, prompt: Prompt) -> None:
-    empty = compose(form(stage), EXEMPT[stage], {})
-    assert len(prompt.text) - len(empty.text) <= BUDGET[stage] * 4
-    assert prompt.injected <= BUDGET[stage]
-
-
 @pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.IMPLEMENT])
 def test_commits_are_dropped_first_then_the_oldest_learnings_and_attempts_last(
     stage: Stage,
@@ -221,4 +195,4 @@ def test_one_item_that_is_too_long_is_cut_and_says_so(stage: Stage) -> None:
     assert shown.startswith("begin xxx") and shown.endswith("[cut here for length]")
     assert len(shown) > BUDGET[stage] * 3
     assert prompt.left_out
-    assert_within(stage, prompt)
+    assert prompt.injected <= BUDGET[stage]

@@ -27,18 +27,11 @@ def after(*items: str) -> dict[str, Entry]:
     return {one.id: one for one in parse(found.text).entries}
 
 
-def test_entries_become_one_with_all_votes_under_the_first_number() -> None:
-    found = after("L7 and L1: One rule:\n  for both.")
-    assert found["L7"] == Entry("L7", "One rule: for both.", 5, 1, when="locks")
-    assert [*found] == ["L2", "L7", "L8"]
-
-
 def test_one_is_reworded_retired_or_new_and_the_others_stay() -> None:
     found = after(
-        "**L2:** Build it concurrently. | when: a list; an index.",
-        "L1: retired: src/ is gone",
-        "NEW: Lock before the read: two wrote.\n  | when: a; b",
-        "NEW: Indexes of orders are made with AddIndexConcurrently!",
+        "L2 +9 -9 Build it concurrently.\n  | when: a list; an index",
+        "L1 +3 -1 The help text is tested. | retired: src/ is gone",
+        "Lock before the read: two wrote. | when: a; b",
     )
     assert found["L2"].line == "- L2 +0 -0 Build it concurrently. | when: a list; an index"
     assert found["L1"].unwanted == "retired: src/ is gone" and found["L1"].helpful == 3
@@ -51,18 +44,13 @@ def test_one_is_reworded_retired_or_new_and_the_others_stay() -> None:
     ("said", "why"),
     [
         ("## Tasks\n- [ ] a\n\nTASKS", "either CHANGES or DONE"),
-        (answered(), "no changes below"),
-        (answered("L1: retired: so", end="DONE: fine"), "either CHANGES or DONE"),
-        (answered("RETIRE L1 because it is old"), "no change that kern knows"),
-        (answered("L10: a b"), "no entry L10"),
-        (answered("L1, L8: It came back."), "no entry L8"),
-        (answered("L1, L1: twice"), "stands in two"),
-        (answered("L1: a", "L1, L2: b"), "L1 stands in two"),
-        (answered("L1, L2: a", "L2: b"), "L2 stands in two"),
-        (answered("L1: …"), "no text"),
-        (answered("NEW: retired: x"), "no text"),
-        (answered(f"L1: {'x' * 601}"), "longer than 600"),
-        (answered(*(f"NEW: Text {n}." for n in range(31))), "31 changes"),
+        (answered(), "no entry below"),
+        (answered("L1 +0 -0 The help text", end="DONE: fine"), "either CHANGES or DONE"),
+        (answered("a new one\nand prose"), "is no entry"),
+        (answered("L10 +0 -0 a b"), "no entry L10"),
+        (answered("L8 +0 -0 It came back."), "no entry L8"),
+        (answered("L1 +0 -0 …"), "empty or longer"),
+        (answered(f"L1 +0 -0 {'x' * 601}"), "longer than 600"),
     ],
 )
 def test_an_answer_that_cannot_be_trusted_is_refused_as_a_whole(said: str, why: str) -> None:

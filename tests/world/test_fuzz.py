@@ -356,7 +356,7 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(tmp_path: Path) -> None:
                 record.save(scope, made)
                 found = record.read(scope, stage)
                 assert found is not None
-                assert repr(found.raw) == repr(made.raw)  # NaN is not NaN
+                assert repr(found.value) == repr(made.value)  # NaN is not NaN
                 assert found.key == key
                 assert protocol.version(reply.version) is not None
 
