@@ -175,7 +175,7 @@ class World:
 
     def text(self, name: str) -> str:
         path = self.top / "project" / name
-        return self.plain(path.read_bytes().decode()).strip("\n") if path.is_file() else ""
+        return self.plain(path.read_bytes().decode(errors="replace")).strip("\n") if path.is_file() else ""
 
     def asked(self) -> str:
         made = (self.top / "fake/calls.jsonl").read_text().splitlines()

@@ -1,6 +1,5 @@
 """Where kern is not given what it needs it says what, where, what to type, and loses nothing."""
 
-import contextlib
 import json
 import os
 import re
@@ -16,13 +15,11 @@ import pytest
 from kern.cli import main
 from kern.events import StageFailed
 from kern.model import SPEC
-from kern.pipeline.loop import MOST_BEGUN
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern
 from tests.kit.stable import Ran
 
 Typed = Callable[..., Ran]
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
-ALL = "{{ task }} {{ attempts }} {{ snapshot }} {{ learnings }} {{ commits }}"
 
 
 @pytest.fixture
@@ -67,63 +64,6 @@ def snapshot(repo: Path) -> tuple[object, ...]:
 # ---------------------------------------------------------------- the command line
 
 
-@pytest.mark.parametrize(
-    ("argv", "words", "hint"),
-    [
-        (["0"], ("ITERATIONS",), "kern run -h"),
-        (["5", "-1"], ("no such option: -1",), "kern run -h"),
-        (["--max-cost", "abc"], ("'--max-cost'",), "kern run -h"),
-        (["3", "--max-minutes", "1"], ("--max-minutes is gone",), "kern --until 07:00"),
-        (["-n", "--max-cost", "nan"], ("'--max-cost'",), "kern run -h"),
-        (["1.5"], ("ITERATIONS",), "kern run -h"),
-        (["9" * 5000], ("ITERATIONS",), "kern run -h"),
-        (["5", "nan"], ("DELAY", "'nan'"), "kern 5 10"),
-        (["5", "inf"], ("DELAY", "'inf'"), "kern 5 10"),
-        (["5", "1e300"], ("DELAY", "'1e300'"), "kern 5 10"),
-        (["5", "soon"], ("DELAY", "'soon'"), "kern 5 10"),
-        (["1h"], ("ITERATIONS",), "kern run -h"),
-        (["5", "1h30"], ("DELAY", "'1h30'"), "kern 5 10s"),
-        (["5", "1s30m"], ("DELAY", "'1s30m'"), "kern 5 10s"),
-        (["plan", ""], ("a goal that says nothing",), 'kern plan "what you want"'),
-        (["improve", "2"], ("kern improve is gone",), "kern plan --improve"),
-        (["five"], ("'five' is neither",), "kern --help lists the commands"),
-        (["statsu"], ("'statsu' is neither",), "type kern status"),
-        (["add a flag"], ("'add a flag' is neither",), 'kern add "add a flag", or kern plan'),
-        (["note", "1"], ("kern note is gone",), "kern edit"),
-        (["--frobnicate"], ("--frobnicate",), "kern run -h"),
-        (["report", "--since", "soon"], ("--since", "'soon'"), "--since yesterday"),
-        (["show"], ("Missing argument 'TASK'",), "kern show -h"),
-    ],
-)
-def test_a_wrong_word_is_named(
-    repo: Path, fake: Fake, typed: Typed, argv: list[str], words: tuple[str, ...], hint: str
-) -> None:
-    refused(typed(*argv), 2, *words, hint=hint)
-    assert fake.calls == []
-
-
-@pytest.mark.parametrize(
-    "argv", [("show",), ("retry",), ("undo",), ("answer",), ("add", "--after")], ids=" ".join
-)
-def test_a_number_beyond_all_bounds_names_no_task(
-    repo: Path, typed: Typed, argv: tuple[str, ...]
-) -> None:
-    words = ["x"] if argv[0] == "add" else []
-    refused(typed(*argv, "9" * 5000, *words), 2, "no task is named by '999", hint="kern status")
-    assert typed("show", "1").code == 0
-
-
-@pytest.mark.unheld
-def test_an_agent_that_rewords_its_task_again_and_again_is_not_paid_for_without_end(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[{"run": ["sed -i 's/] /] really /' SPEC.md"], "result": "SUCCESS"}])
-    ran = inline(1)
-    assert ran.code == 1
-    assert "reworded or taken away again and again" in ran.err
-    assert fake.stages.count("implement") < MOST_BEGUN
-
-
 # ---------------------------------------------------------------- tools and repository
 
 
@@ -141,170 +81,7 @@ def test_without_git_every_command_says_so(
     assert (spec(repo), fake.calls) == (before, [])
 
 
-@pytest.mark.parametrize("code", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_a_spec_md_in_utf_16_is_told_to_be_utf_8(repo: Path, typed: Typed, code: str) -> None:
-    data = "# Plan\n\n- [ ] task\n".encode(code)
-    (repo / "SPEC.md").write_bytes(data)
-    for argv in (["1", "0"], ["status"], ["add", "x"]):
-        refused(typed(*argv), 2, "SPEC.md must be UTF-8", hint="iconv")
-    assert (repo / "SPEC.md").read_bytes() == data
-
-
-@pytest.mark.parametrize("name", ["SPEC.md", "LEARNINGS.md"])
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_in_their_place_is_a_usage_error(
-    repo: Path, typed: Typed, name: str, make: Callable[[Path], None]
-) -> None:
-    (repo / name).unlink(missing_ok=True)
-    make(repo / name)
-    for argv in (["1", "0"], ["-n"]):
-        refused(typed(*argv), 2, f"{name}: it is not a file", hint="a file in its place")
-
-
-def test_a_spec_md_without_a_task_is_answered_with_an_example(
-    repo: Path, fake: Fake, typed: Typed, tmp_path: Path
-) -> None:
-    place = repo / "SPEC.md"
-    example = "- [ ] Add a --version flag"
-    place.unlink()
-    for argv in ([], ["-n"]):
-        refused(typed(*argv), 2, f"no SPEC.md in {repo}", hint=example)
-    refused(typed(), 2, "no SPEC.md", hint="kern init")
-    for text in ("", "\n\n", "# Plan\n\n- an item\n- [link](x)\n", "```\n- [ ] shown\n```\n"):
-        place.write_text(text)
-        refused(typed(), 2, f"no task line in {place}", hint=example)
-        assert place.read_text() == text
-    for text in ("<!-- a plan\n", "# Plan\n\n```\n"):  # what is added to it would be hidden
-        place.write_text(text)
-        for argv in (["add", "x"], []):
-            refused(typed(*argv), 2, "never closed and hides what is added", hint="")
-        assert place.read_text() == text
-    place.unlink()
-    (tmp_path / "elsewhere.md").write_text("- [ ] task\n")
-    place.symlink_to(tmp_path / "elsewhere.md")
-    refused(typed(), 2, "SPEC.md is a link out of the repository", hint=str(repo))
-    place.unlink()
-    place.mkdir()
-    ran = typed()
-    assert ran.code in (1, 2)
-    assert str(place) in ran.err
-    assert fake.calls == []
-
-
-def test_every_broken_marker_is_named_with_its_line(
-    repo: Path, fake: Fake, typed: Typed, tmp_path: Path
-) -> None:
-    text = (
-        "- [ ] fine\n- [] empty\n- [ x] inside\n* [-] struck\n  1. [~ ] late\n+ [xx] twice\n"
-        "- [link](x)\n- [[wiki]]\n- [ab](c)\n<!--\n- [-] hidden\n-->\n- [v]\n"
-    )
-    (repo / "SPEC.md").write_text(text)
-
-    ran, dry, status = typed("3", "0"), typed("-n"), typed("status")
-
-    refused(ran, 2, hint="SPEC.md")
-    assert [int(n) for n in re.findall(r"line (\d+)", ran.err)] == [2, 3, 4, 5, 6, 13]
-    assert "[-]: use [x] or delete it" in ran.err
-    assert dry == ran
-    assert status.code == 0
-    assert "line 13" in status.out
-    assert (spec(repo), fake.calls) == (text, [])
-    assert not (tmp_path / "kern").exists()
-
-
-@pytest.mark.parametrize("what", ["merge", "rebase", "cherry-pick", "revert", "unmerged", "am"])
-def test_in_the_middle_of_another_operation_kern_waits_for_its_end(
-    repo: Path, git: Git, fake: Fake, typed: Typed, what: str
-) -> None:
-    def commit(text: str) -> None:
-        (repo / "a.txt").write_text(text)
-        git("commit", "--quiet", "--all", f"--message={text}")
-
-    git("switch", "--quiet", "--create", "other")
-    commit("theirs")
-    patch = git("format-patch", "-1", "--stdout")
-    git("switch", "--quiet", "main")
-    commit("ours")
-    commit("more")
-    (repo.parent / "patch").write_text(patch + "\n")
-    conflict = {
-        "rebase": ["rebase", "other"],
-        "cherry-pick": ["cherry-pick", "other"],
-        "revert": ["revert", "HEAD~1"],
-        "am": ["am", "-3", str(repo.parent / "patch")],
-    }.get(what, ["merge", "other"])
-    with pytest.raises(subprocess.CalledProcessError):
-        git(*conflict)
-    if what == "unmerged":
-        (repo / ".git" / "MERGE_HEAD").unlink()
-    before = snapshot(repo)
-
-    ran, dry = typed("1", "0"), typed("-n")
-
-    named = {"unmerged": "unmerged paths", "am": "under way"}.get(what, f"a {what} is under way")
-    refused(ran, 2, named, str(repo), hint="git status")
-    assert re.search(rf"would refuse to start: .*{named}", dry.out)
-    assert (snapshot(repo), fake.calls) == (before, [])
-
-
-def test_git_must_know_who_commits(
-    repo: Path, git: Git, fake: Fake, typed: Typed, tmp_path: Path
-) -> None:
-    (tmp_path / "home" / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
-    before = snapshot(repo)
-
-    refused(typed("1", "0"), 2, "who commits", hint="git config --global user.name")
-
-    assert (snapshot(repo), fake.calls) == (before, [])
-
-
-def test_a_branch_switched_under_the_run_ends_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] first\n- [ ] second\n")
-    git("commit", "--quiet", "--all", "--message=tasks")
-
-    def person(_: float) -> None:
-        git("switch", "--quiet", "--create", "other")
-
-    ran = inline(2, delay=0.1, sleep=person)
-
-    assert ran.code == 1, ran.err
-    assert "switched under the run: main to other" in ran.err
-    assert "git switch main" in ran.err
-    assert git("symbolic-ref", "--short", "HEAD") == "other"
-    git("switch", "--quiet", "main")
-    fake.script(research=[{"result": READY}])
-    resumed = inline(2)
-    assert resumed.code == 0, resumed.err
-    assert "- [x] first\n" in spec(repo)
-    assert "- [x] second\n" in spec(repo)
-    assert git("rev-list", "--count", "main") == "4"
-
-
 # ---------------------------------------------------------------- the agent's program
-
-
-def test_an_agent_that_is_not_there_or_cannot_run_is_found_before_the_first_stage(
-    repo: Path, git: Git, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    before = snapshot(repo)
-    claude = fake.folder / "bin" / "claude"
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "git").symlink_to(shutil.which("git") or "")
-    monkeypatch.setenv("PATH", f"{claude.parent}{os.pathsep}{tools}")
-
-    claude.chmod(0o644)
-    refused(typed("1", "0"), 2, "claude is not executable", hint="")
-    claude.unlink()
-    refused(typed("1", "0"), 2, "claude is not installed", hint="npm install -g")
-    monkeypatch.setenv("KERN_CLAUDE", str(tmp_path / "nowhere"))
-    refused(typed("1", "0"), 2, str(tmp_path / "nowhere"), hint="KERN_CLAUDE names it")
-    monkeypatch.delenv("KERN_CLAUDE")
-
-    assert snapshot(repo) == before
-    assert typed("-n").code == 0
 
 
 @pytest.mark.unheld
@@ -484,22 +261,6 @@ def test_good_json_is_read_in_every_shape(repo: Path, git: Git, fake: Fake, inli
     assert "Warning" not in ran.err
 
 
-@pytest.mark.parametrize("printed", ["", '[1, {"type": "x"}] \x00\xff'])
-def test_an_agent_without_a_result_ends_the_run_after_three_tries(
-    repo: Path, git: Git, fake: Fake, inline: Inline, printed: str
-) -> None:
-    fake.script(research=[{"stdout": printed, "stderr": "a warning\n"}])
-
-    ran = inline(1)
-
-    assert ran.code == 1
-    assert fake.stages == ["research"] * 3
-    assert "without an answer" in ran.err
-    assert "a warning" in ran.err
-    assert "the transcript: " in ran.err
-    assert "- [~] add a greeting" in spec(repo)
-
-
 PEAK = """
 import sys
 from kern.cli.main import main
@@ -542,67 +303,7 @@ def test_200_mb_of_output_are_cut_off_in_little_memory(
 # ---------------------------------------------------------------- prompts
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("---\nmodel: opus\n---\n{{ attempts }}", "lacks the placeholder {{ task }}"),
-        ("---\nmodel: opus\n---\n\n{TASK}", ":5: {TASK} is what an earlier kern read"),
-        (f"---\nmodel: opus\n---\n{ALL} {{% if %}}", "1_research.md:4: "),
-        (f"---\nmodel: opus\n---\n{ALL} {{{{ diff }}}}", "{{ diff }}"),
-        (ALL, "no model"),
-        (f"---\nmodel:\n---\n{ALL}", "no model"),
-        (f"---\nmodel: opus\ntools: all\n---\n{ALL}", "tools"),
-        ("", "no model"),
-    ],
-    ids=[
-        "lacking",
-        "earlier",
-        "syntax",
-        "unknown",
-        "no front matter",
-        "empty model",
-        "unknown setting",
-        "empty",
-    ],
-)
-def test_a_broken_prompt_of_the_project_is_named(
-    repo: Path, fake: Fake, typed: Typed, text: str, word: str
-) -> None:
-    own = repo / ".kern" / "prompts" / "1_research.md"
-    own.parent.mkdir(parents=True)
-    own.write_text(text)
-    before = snapshot(repo)
-
-    for argv in (["1", "0"], ["-n"]):
-        refused(typed(*argv), 2, str(own), word, hint=" ")
-
-    assert (snapshot(repo), fake.calls) == (before, [])
-
-
 # ---------------------------------------------------------------- the output folder
-
-
-def test_an_output_folder_that_cannot_be_made_is_named(
-    repo: Path, fake: Fake, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "folder").mkdir()
-    before = snapshot(repo)
-    # root passes permission bits: what no one can write to is not a folder, or the kernel's own
-    for place in (
-        tmp_path / "file" / "kern",
-        tmp_path / "file",
-        Path("/sys/kern-test"),
-        Path("/proc/x"),
-    ):
-        monkeypatch.setenv("KERN_DIR", str(place))
-        ran = typed("1", "0")
-        assert ran.code == 2, ran.err
-        assert str(place) in ran.err or str(place.parent) in ran.err
-        assert "KERN_DIR" in ran.err
-        assert "  hint: " in ran.err
-        assert typed("status").code in (0, 1, 2)
-    assert (snapshot(repo), fake.calls) == (before, [])
 
 
 @pytest.mark.parametrize("part", ["", "project", "project/main", "project-main.lock.d"])
@@ -660,47 +361,6 @@ def test_planted_links_for_stage_files_are_not_followed(
 
 
 # ---------------------------------------------------------------- a full disk
-
-
-def fill(place: Path) -> Path:
-    filler = place / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)):
-            pass
-    return filler
-
-
-def test_a_full_disk_for_the_output_stops_the_run_and_costs_nothing(
-    repo: Path,
-    git: Git,
-    fake: Fake,
-    inline: Inline,
-    small_disk: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("KERN_DIR", str(small_disk / "kern"))
-    before = snapshot(repo)
-    filler = fill(small_disk)
-
-    full = inline(1)
-
-    assert full.code == 1
-    assert "o space left" in full.err
-    assert str(small_disk) in full.err
-    assert "free some space" in full.err
-    assert (snapshot(repo), fake.calls) == (before, [])
-
-    filler.unlink()
-    long = {"result": "x" * 2_000_000 + "\n\nREADY"}
-    fake.script(research=[long])
-    filling = inline(1)
-    assert filling.code == 1
-    assert "o space left" in filling.err
-    assert "- [~] add a greeting" in spec(repo)
-
-    fake.script(research=[{"result": READY}])
-    assert inline(1).code == 0
-    assert git("status", "--porcelain") == ""
 
 
 def test_a_full_disk_for_the_repository_loses_no_work(
