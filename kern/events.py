@@ -78,7 +78,6 @@ class RunStarted(Event, keeps="run did:start run root iterations payer open=open
     open_tasks: int
     iterations: int
     forecast: str = ""  # what it may cost and take, in words
-    expected: float = 0.0  # seconds that it may take; 0: not known
     max_cost: float = 0.0  # US dollars that it may cost; 0: no bound
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
     lands: str = ""  # where its commits go, in words
@@ -304,15 +303,11 @@ class Warned(Event, keeps="warning text", says="warning: {text}"):
         return [self.row()] if self.kept else []
 
 
-class Sent(Event, keeps="sent task worker where stage", says="sent to {where}"):
-    """A task went to a worker whose own records come later: with the task from another machine, or
-    once its worktree is set up.
-    """
+class Sent(Event, keeps="sent task worker", says="sent to another machine"):
+    """A task went to a worker whose own records come later, with the task."""
 
     task: str
     worker: int
-    where: str = ""  # which machine has it; empty: it is not known yet
-    stage: str = ""  # that is in progress there, as far as that is known
 
 
 class Traced(Event):

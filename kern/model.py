@@ -233,7 +233,6 @@ class Key(NamedTuple):
 
 SPEC = "SPEC.md"
 LEARNINGS = "LEARNINGS.md"
-SETUP = "setup"  # of a worktree, as if it were a stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from kern.pipeline.site import Leave, Options
 from kern.spec.parse import parse
 from kern.stages import prompts
 from kern.system import workspace
-from kern.views.live import Console, style_of, under_way
+from kern.views.live import Console, style_of
 
 DEPTH = 3  # folders between the top level and a part
 MOST_PARTS = 24
@@ -211,7 +211,7 @@ class Gates(Console):
                 self.print(f"    full output: {plain.line(ended.log)}")
 
     def picture(self, silent: float) -> Any:
-        return under_way(self.now, time.time())
+        return self.under_way(time.time())
 
 
 def _name(label: str) -> str:

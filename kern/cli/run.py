@@ -70,9 +70,8 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             "DELAY is between a task and the next: leave it out, or -j",
             hint="kern -j 2 carries out two tasks at once; kern 10 60 one after the other",
         )
-    shown = console.lanes, console.of_worker
     if not where:
-        return fleet.run(site, jobs, *shown)
+        return fleet.run(site, jobs, console.of_worker)
     try:
         from kern.fleet.cluster import Cluster
     except ModuleNotFoundError as exc:
@@ -82,4 +81,4 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
         ) from None
     with contextlib.closing(Cluster(where, warn=site.warn)) as cluster:
         cluster.client()  # or its fault is told before anything begins
-        return fleet.run(site, jobs, *shown, cluster.hire)
+        return fleet.run(site, jobs, console.of_worker, cluster.hire)

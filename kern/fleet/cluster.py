@@ -112,7 +112,7 @@ def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
     if pushed := pushed + [f"+{ref}:{ref}" for ref in kept]:
         _remote(store, *_PUSH, remote, *pushed)
     having = json.dumps(job.branch).encode()
-    mine = journal.load(journal.place(store.common_dir), lambda complaint: None, having)
+    mine = journal.load(journal.place(store.common_dir), having=having)
     told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
     lines = [plain.decode(journal.line({**one, "worker": job.worker})) for one in told]
     answer = {name: value for name, value in asdict(work).items() if name not in ("job", "proved")}

@@ -15,10 +15,9 @@ from dataclasses import replace
 from kern import errors, many, plain
 from kern.config import Spent
 from kern.errors import Exit, KernError
-from kern.events import LimitReset, Sent
+from kern.events import LimitReset, Outage, Sent
 from kern.fleet import documents, land, work, worker, worktree
 from kern.fleet.land import Lander
-from kern.fleet.lanes import Board, Picture
 from kern.fleet.work import Carry, End, Job, Landing, Work
 from kern.fleet.worktree import Yard
 from kern.git import history
@@ -44,7 +43,6 @@ _GRACE_S = 5.0  # an agent is ended by its own kern
 # called with.
 Hire = Callable[[Yard, str, int], tuple[int, Carry]]
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
-Show = Callable[[Picture], None]  # again and again
 
 
 def here(yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
@@ -52,20 +50,19 @@ def here(yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
     return many.workers(jobs, *process.machine(), tasks), lambda job: worker.carry_out(yard, job)
 
 
-def run(site: Site, jobs: str, show: Show, tell: Tell, hire: Hire = here) -> int:
+def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
     """The exit code."""
     options, yard = site.options, _yard(site)
     fleet = Fleet(site, yard)
     fleet.finish()  # what is in progress in the person's own tree
     tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
     fleet.count, fleet.carry = hire(yard, jobs, tasks)
-    fleet.show, fleet.tell = show, tell
+    fleet.tell = tell
     first = summary.begun(site)
     where = many.told(str(fleet.count), options.scheduler or yard.many.scheduler)
     asked = (*yard.many.asks, *first.commands)
     yours = preflight.yours(site.repo, "workers")
     site.sink(replace(first, commands=asked, lands=f"{first.lands}; {where}", yours=yours))
-    fleet.board.now = Picture(tasks=tasks, max_cost=first.max_cost, expected=first.expected)
     return fleet.run()
 
 
@@ -96,11 +93,11 @@ class Fleet(loop.Loop):
         super().__init__(site)
         self.caller, self.repo, self.yard = site.caller, site.repo, yard
         self.count, self.carry = here(yard, "1", 1)
-        self.show: Show = lambda picture: None
+        self.draw = site.options.tick
         self.tell: Tell = lambda record: None
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: it begins, it ended so
-        self.board, self.spent = Board(), journal.Spent()  # of the workers
+        self.spent, self.away = journal.Spent(), False  # of the workers: the API
         self.lander = Lander(site, yard, site.options)
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
         self.busy: dict[Future[Work], Job] = {}
@@ -184,8 +181,7 @@ class Fleet(loop.Loop):
     def _heed(self) -> None:
         """What holds for all: a request, the budget."""
         self._follow()
-        queue = (one.text for one in self.queue)
-        self.show(self.board.shown(queue, self.lying.values(), stops=self.stopping))
+        self.draw(0.0, 0.0)
         cost = (self.spent.cost + self.caller.cost).usd or 0.0
         tokens = sum(self.spent.tokens.values()) + self.caller.tokens
         asked = self.site.steered.look()
@@ -199,8 +195,11 @@ class Fleet(loop.Loop):
     def _follow(self) -> None:
         """What the workers have told since."""
         for record in self.journal.new():
-            for event in self.board.read(record, time.time()):
-                self.sink(event)
+            if record["kind"] == "outage" and (record["did"] != "over") != self.away:
+                self.away = not self.away  # each worker waits by itself; it is said once
+                since, until = record["since"], record["until"]
+                wait = record["seconds"], int(self.away)
+                self.sink(Outage(record["text"], since, until, *wait))
             if record["kind"] in ("task", "work"):
                 self.ends[str(record.get("branch"))] = record
             elif record["kind"] == "stage" and record.get("did") != "start":
@@ -225,7 +224,6 @@ class Fleet(loop.Loop):
             self.busy_with.add(job.key)
             self.handed += 1
             self.busy[self.pool.submit(self.carry, job)] = job
-            self.board.begin(job.worker, job.key.text, time.time())
             if self.yard.afar:
                 self.sink(Sent(job.key.text, job.worker))
 
@@ -256,7 +254,6 @@ class Fleet(loop.Loop):
 
     def _come_home(self, came: Work) -> None:
         job, ended = came.job, self.ends.get(came.job.branch, {})
-        self.board.idle(job.worker)
         if not came.under_way:
             worktree.keep_runs(self.yard, job.worker, job.branch, self.site.scope)
         if came.commit:
@@ -304,7 +301,6 @@ class Fleet(loop.Loop):
 
     def _settle(self, one: Settled) -> None:
         super()._settle(one)
-        self.board.settle(one.outcome)
         self.fault = self.fault or loop.fruitless(self.settled)
 
     def _release(self, job: Job) -> None:
@@ -332,9 +328,7 @@ class Fleet(loop.Loop):
         self.tried, self.paused = time.monotonic(), False
         for one in list(self.queue):
             branch = one.job.branch
-            self.board.land(one.text, time.time())
             landed = self.lander.land(one)
-            self.board.land("", 0.0)
             if landed.end in (End.WAITING, End.PAUSED):
                 self.paused = self.paused or landed.end is End.PAUSED
                 if branch not in self.lying:

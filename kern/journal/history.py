@@ -1,11 +1,8 @@
 """What happened, folded once: runs, tasks and their steps, who worked and what it cost. Every view
-is a loop over these. Pure.
-
-A value of a record can be anything that its type allows: others write journals as well.
+is a loop over these; a run under way adds its records as they come. Pure.
 """
 
 import calendar
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +14,6 @@ from kern.model import Aide, Cost, Stage
 
 Record = Mapping[str, Any]
 GATE = "gate"
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z?", re.ASCII)
 NO_END = "no end in the journal: killed, or still running"
 
 
@@ -33,26 +29,27 @@ class Spent:
 
     def pay(self, record: Record) -> None:
         self.stages += 1
-        self.seconds = round(self.seconds + number(record.get("seconds")), 3)
-        if (usd := record.get("cost_usd")) is None:
-            self.unpriced += 1
-        else:
-            self.cost_usd = round((self.cost_usd or 0.0) + usd, 6)
-        for kind, count in (record.get("tokens") or {}).items():
-            self.tokens[kind] = self.tokens.get(kind, 0) + count
+        self.seconds = round(self.seconds + (record.get("seconds") or 0.0), 3)
+        sum_ = self.cost + Cost.of([record.get("cost_usd")])
+        self.cost_usd, self.unpriced = sum_.usd, sum_.unpriced
+        self.tokens = dict(Counter(self.tokens) + Counter(record.get("tokens") or {}))
 
     @property
     def cost(self) -> Cost:
         return Cost(self.cost_usd, self.unpriced)
 
+    @property
+    def sums(self) -> tuple[float, int]:
+        """US dollars and tokens, as far as they are known."""
+        return self.cost_usd or 0.0, sum(self.tokens.values())
+
     def each(self, done: int) -> float | None:
         """US dollars for a finished task; None where that is not known."""
-        usd = self.cost_usd
-        return round(usd / done, 6) if done and usd is not None else None
+        return round(self.cost_usd / done, 6) if done and self.cost_usd is not None else None
 
     def in_words(self, done: int = 0) -> str:
-        per = f", ${usd:.2f} per finished task" if (usd := self.each(done)) is not None else ""
-        counted = sum(self.tokens.values())
+        usd, counted = self.each(done), self.sums[1]
+        per = f", ${usd:.2f} per finished task" if usd is not None else ""
         tokens = f", {counted:,} tokens" if counted else ""
         return f"{self.cost}{per}{tokens}, {plain.span(self.seconds)}"
 
@@ -98,19 +95,22 @@ class Worker:
     """Who does what. The run itself is number 0: it carries tasks out, or lands those of others."""
 
     number: int
-    task: str = ""  # empty: it is idle
-    doing: str = ""
+    task: str = ""
+    doing: str = ""  # empty: it is idle
+    attempt: int = 1
     since: str = ""  # a record's time
-    where: str = ""  # which machine of a cluster has it
     step: Step | None = None  # that has begun
 
     def begin(self, doing: str, record: Record) -> None:
         self.task, self.doing = str(record.get("task") or self.task), doing
-        self.since, self.where = record["time"], str(record.get("where") or self.where)
+        self.since, self.attempt = record["time"], record.get("attempt") or 1
+
+    def rest(self) -> None:
+        self.task = self.doing = ""
 
     def break_off(self, now: float) -> None:
         if self.step:
-            self.step.ended, self.step.failed, self.step = now, NO_END, None
+            self.step.ended, self.step = now, None
 
 
 @dataclass(slots=True)
@@ -131,12 +131,14 @@ class Run(Story):
     def branch(self) -> str:
         return str(self.records[0].get("branch") or "")
 
+    def worker(self, number: int) -> Worker:
+        return self.workers.setdefault(number, Worker(number))
+
 
 @dataclass(slots=True)
 class History(Story):
     runs: dict[str, Run] = field(default_factory=dict)
     tasks: dict[str, Task] = field(default_factory=dict)
-    finished: list[Task] = field(default_factory=list)  # in the order in which they were done
 
     @property
     def done(self) -> list[Task]:
@@ -145,85 +147,79 @@ class History(Story):
     def ended(self, *outcomes: str) -> list[Task]:
         return [task for task in self.tasks.values() if task.outcome in outcomes]
 
-
-def fold(records: Iterable[Record]) -> History:
-    """Of records in order."""
-    history = History()
-    for record in records:
+    def add(self, record: Record) -> Run:
+        """Each in its order; the run that it belongs to."""
         now, name = moment(record["time"]), str(record.get("fleet", record["run"]))
-        if not (run := history.runs.get(name)):
-            run = history.runs[name] = Run(run=name, began=now, ended=now)
+        run = self.runs.setdefault(name, Run(run=name, began=now, ended=now))
         run.ended = max(run.ended, now)
-        text, which = str(record.get("task") or ""), int(number(record.get("worker")))
-        if not (task := history.tasks.get(text, Task())).task and text:
-            task = history.tasks[text] = Task(task=text)
-        worker = run.workers.setdefault(which, Worker(which))
-        step = _step(run, worker, task, record)
-        for story in (history, run, task):
+        text = record.get("task") or ""
+        task = self.tasks.setdefault(text, Task(task=text)) if text else Task()
+        worker = run.worker(record.get("worker") or 0)
+        step = _step(run.ended, worker, task, record)
+        for story in (self, run, task):
             story.records.append(record)
             if step:
                 story.steps.append(step)
             if record["kind"] == "stage" and record.get("did") != "start":
                 story.spent.pay(record)
-        _settle(history, run, worker, task, record)
+        _settle(run, worker, task, record)
+        return run
+
+
+def fold(records: Iterable[Record]) -> History:
+    """Of records in order."""
+    history = History()
+    for record in records:
+        history.add(record)
     for run in history.runs.values():
         for worker in run.workers.values():
             worker.break_off(run.ended)
     return history
 
 
-def _step(run: Run, worker: Worker, task: Task, record: Record) -> Step | None:
+def _step(now: float, worker: Worker, task: Task, record: Record) -> Step | None:
     """One that is new."""
-    kind, did = record["kind"], record.get("did")
-    if kind not in ("stage", GATE, "attempt"):
-        return None
-    took = max(number(record.get("seconds")), 0.0)
-    step = Step(str(record.get("stage") or GATE), run.ended - took, run.ended, record)
-    if kind == "attempt":
-        _fail(task, Stage.IMPLEMENT, str(record.get("reason") or "failed"))
-        return None
-    if kind == GATE:
-        step.failed = f"red, exit {record.get('code')}" if record.get("red") else ""
-        if not step.name.startswith(Aide.JUDGE):
-            return step
-        if step.failed:  # a judge's call is a step already
-            _fail(task, Aide.JUDGE, f"FAIL: {record.get('output')}")
-        return None
-    if did == "start":
-        worker.break_off(run.ended)
-        worker.step, step.began = step, run.ended
-        return step
-    begun, worker.step = worker.step, None
-    step.failed = str(record.get("reason") or "")
-    if not begun or begun.kind != step.kind:
-        return step
-    begun.began, begun.ended = step.began, step.ended
-    begun.record, begun.failed = record, step.failed
+    seconds, reason = max(record.get("seconds") or 0.0, 0.0), str(record.get("reason") or "")
+    stage, begun = str(record.get("stage") or ""), worker.step
+    match record["kind"], record.get("did"):
+        case "stage", "start":
+            worker.break_off(now)
+            worker.step = Step(stage, now, now, record, NO_END)
+            return worker.step
+        case "stage", _:
+            step = begun or Step(stage, 0.0, 0.0, record)
+            step.began, step.ended, step.record, step.failed = now - seconds, now, record, reason
+            worker.step = None
+            return None if begun else step
+        case "attempt", _:
+            _fail(task, Stage.IMPLEMENT, reason or "failed")
+        case "gate", _ if str(record.get("gate")).startswith(Aide.JUDGE):
+            if record.get("red"):  # its call is a step already
+                _fail(task, Aide.JUDGE, f"FAIL: {record.get('output')}")
+        case "gate", _:
+            red = f"red, exit {record.get('code')}" if record.get("red") else ""
+            return Step(GATE, now - seconds, now, record, red)
     return None
 
 
 def _fail(task: Task, kind: str, reason: str) -> None:
     """Its last step of the kind failed, as is known only now."""
-    for step in reversed(task.steps):
-        if step.kind == kind:
-            step.failed = step.failed or reason
-            return
+    if step := next((step for step in reversed(task.steps) if step.kind == kind), None):
+        step.failed = step.failed or reason
 
 
-def _settle(history: History, run: Run, worker: Worker, task: Task, record: Record) -> None:
+def _settle(run: Run, worker: Worker, task: Task, record: Record) -> None:
     """What the worker is at from its record on, and how tasks and runs end. Of many at once a task
     is done when its commit has landed; a worker's kern ends with its task, and no run.
     """
-    did, own, stage = record.get("did"), "worker" not in record, str(record.get("stage") or "")
+    did, own, stage = record.get("did"), "worker" not in record, record.get("stage")
     match record["kind"]:
         case "stage":
-            worker.begin(stage if did == "start" else f"what follows {stage}", record)
-        case "limit":
-            worker.begin(f"waiting for a usage limit: {record.get('text')}", record)
-        case "outage" if did != "over":
+            worker.begin(str(stage) if did == "start" else f"after {stage}", record)
+        case "limit" | "outage" if did != "over":
             worker.begin(f"waiting: {record.get('text')}", record)
         case "sent":
-            worker.begin(stage or ("begins" if record.get("where") else "sent"), record)
+            worker.begin("sent", record)
         case "commit":
             task.commit = record.get("commit")
         case "run" if did == "start" and own:
@@ -231,12 +227,12 @@ def _settle(history: History, run: Run, worker: Worker, task: Task, record: Reco
         case "run" if did == "end":
             for one in [*run.workers.values()] if own else [worker]:
                 one.break_off(run.ended)
-                one.task = one.doing = ""
-            if own:
-                run.exit = record["exit"] if isinstance(record.get("exit"), int) else None
+                one.rest()
+            run.exit = record.get("exit") if own else run.exit
         case "task" | "work" as kind:
             for one in run.workers.values():  # whose kern was killed: it begins anew elsewhere
-                one.task = "" if one.task == task.task else one.task
+                if one.task == task.task:
+                    one.rest()
             if kind == "work" and record.get("commit"):
                 run.queue.append(task.task)
             elif kind == "task" and did == "start":
@@ -246,21 +242,14 @@ def _settle(history: History, run: Run, worker: Worker, task: Task, record: Reco
                 task.outcome, task.detail = str(did), str(record.get("detail") or "")
                 task.proved = str(record.get("proved") or "")
                 run.ends[task.outcome] += 1
-                history.finished += [task] * (did == "done")
     if record["kind"] in ("task", "attempt") and own and task.task in run.queue:
         run.queue.remove(task.task)
 
 
-def number(value: object) -> float:
-    """What a journal has where a number belongs; 0 for anything else."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
-
-
 def moment(text: str) -> float:
     """Epoch seconds; 0 for what is no time."""
-    match = _TIME.fullmatch(text)
-    if not match or not 1 <= int(match[2]) <= 12:
+    try:
+        *whole, thousandths = map(int, re.findall(r"\d+", text))
+        return calendar.timegm((*whole, 0, 0, 0)) + thousandths / 1000
+    except ValueError:
         return 0.0
-    *whole, seconds = match.groups()
-    year, *rest = map(int, whole)
-    return calendar.timegm((max(year, 1), *rest, 0)) + float(seconds)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from kern import plain
 from kern.events import SAYS, Record
-from kern.model import SAID, SETUP, Outcome, Result, Stage, unverified
+from kern.model import SAID, Outcome, Result, Stage, unverified
 
 _OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
 _MOST = 1e12  # of a number that is meant
@@ -61,8 +61,6 @@ def format_record(record: Record) -> list[str]:
             nothing = [f"nothing is missing: {one['done']}"] * bool(one["done"])
             added = [f"new task: {text}" for text in _many(record, "added")]
             return [*added, *nothing] or ["nothing new"]
-        case "sent", _ if record.get("stage") == SETUP:
-            return ["a worktree is set up for the task"]
         case "recall", _:
             return [_recalled(record, one)]
     form = SAYS.get(f"{record['kind']} {did}") or SAYS.get(record["kind"])

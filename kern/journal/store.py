@@ -4,13 +4,13 @@ One file per clone, shared by its worktrees, never committed; it survives a rebo
 overwritten: what happened is what the lines say together, in any order of files.
 """
 
+import contextlib
 import errno
 import json
 import os
 import secrets
 import stat
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -18,35 +18,23 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.errors import KernError
 from kern.events import Event, RunEnded, Sink, Warned
 from kern.journal import totals
-from kern.journal.history import History, Record, Spent, Task, fold, moment
-from kern.system import process, workspace
+from kern.journal.history import Record, Task, fold, moment
+from kern.system import process
 
 FILE = "events.jsonl"
 VERSION = 1
-TAIL = 1 << 18  # bytes at the end: some 70 tasks
-_NIGHT = 8 * TAIL
+NIGHT = 1 << 21  # bytes at the end: some 500 tasks
 _PAUSE_S = 6 * 3600.0  # at most between two runs of a night
-
-_BEGUN = b'{"v": 1, "id": "'  # how `line` begins each
-_COST = b'"cost_usd"'
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
-_DECODER = json.JSONDecoder(parse_constant=int)  # refuses NaN and the like
-_TORN, _FOREIGN, _NEWER = "damaged", "not a journal record", "from a newer kern"
-_ALWAYS = {"id", "time", "run", "kind", "seq"}
-_TELLING = ("error", "learning", "limit", "question", "warning")  # nothing without a text
-_MOST = 1e15  # of any number that is added up
-_TEXTS = (
-    *("id", "time", "run", "kind", "branch", "task", "stage", "did", "detail", "proved", "commit"),
-    *("text", "reason", "ref", "gate", "output", "agent", "model", "payer", "mode", "fleet"),
-)
-_NUMBERS = ("cost_usd", "seconds", "attempt", "code", "exit", "until", "wait")
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(_TEXTS, (str,)),
-    **dict.fromkeys(_NUMBERS, (int, float, type(None))),
-    **{"seq": (int,), "worker": (int,), "tokens": (dict,), "denied": (list,)},
+_ALWAYS = {"v", "id", "time", "run", "seq", "kind"}
+# What is added up or compared; others write journals as well.
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("id", "time", "run", "kind", "task", "branch", "fleet", "text", "ref"), str),
+    **dict.fromkeys(("v", "seq", "worker", "attempt"), int),
+    **dict.fromkeys(("cost_usd", "seconds", "until"), (int, float, type(None))),
+    **{"tokens": dict, "denied": list},
 }
 
 
@@ -64,16 +52,15 @@ def line(record: Record) -> bytes:
 
 @dataclass
 class Journal:
-    """Never a reason to stop paid work: a journal that cannot be written is told of once."""
+    """Never a reason to stop paid work: that it cannot be written is said once."""
 
     path: Path
     run: str
     branch: str
     warn: Callable[[str], None]
-    task: str = ""
-    away: bool = False  # the API: it is asked again and again
     worker: int = 0  # 1 and up, where it is one of many
     fleet: str = ""  # the run that these belong to
+    task: str = ""
     lost: bool = False  # it cannot be written
     own: list[dict[str, Any]] = field(default_factory=list)  # records
     hidden: Sequence[str] = field(default_factory=lambda: plain.secrets(os.environ))
@@ -81,12 +68,8 @@ class Journal:
     def __call__(self, event: Event) -> None:
         for row in event.records(worker=bool(self.worker)):
             self.task = str(row.get("task", self.task))  # a planner's is none
-            head = {"v": VERSION, "id": secrets.token_hex(8), "time": _now()}
+            head = {"v": VERSION, "id": secrets.token_hex(8), "time": now()}
             head |= {"run": self.run, "seq": len(self.own) + 1, "branch": self.branch}
-            if row["kind"] == "outage":
-                self.away = row["did"] != "over"
-            elif self.away and row["kind"] == "stage" and row["did"] != "end":
-                head["again"] = True
             if self.worker:
                 head |= {"fleet": self.fleet, "worker": self.worker}
             head["task"] = self.task * (row["kind"] != "run")
@@ -104,14 +87,14 @@ class Journal:
         """What the branch's runs recorded since the evening's first: no long pause lies between
         them. In order.
         """
-        found = ordered([*tail(self.path, size=_NIGHT), *self.own])
-        runs, began = set(), moment(_now())
-        for run in reversed(fold(found).runs.values()):
+        records = ordered([*load(self.path, size=NIGHT), *self.own])
+        runs, began = set(), moment(now())
+        for run in reversed(fold(records).runs.values()):
             near = run.branch == self.branch and began - run.ended < _PAUSE_S
             if near and run.of("run"):  # and no plan
                 runs.add(run.run)
                 began = run.began
-        return [one for one in found if one.get("fleet", one["run"]) in runs]
+        return [one for one in records if one.get("fleet", one["run"]) in runs]
 
 
 def unwritten(path: Path, exc: OSError) -> str:
@@ -152,46 +135,42 @@ def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:
     return both
 
 
-def _now() -> str:
+def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # ---------------------------------------------------------------- read
 
 
-def load(path: Path, warn: Callable[[str], None], having: bytes = b"") -> list[dict[str, Any]]:
-    """Its records in order, or those with these bytes; what had to be skipped is told."""
+def load(
+    path: Path,
+    warn: Callable[[str], None] = lambda text: None,
+    having: bytes = b"",
+    size: int = 0,
+) -> list[dict[str, Any]]:
+    """Its records in order, or those with these bytes, in so many bytes at the end; that lines
+    cannot be read is said.
+    """
     try:
-        data = workspace.read(path) or b""
-    except KernError as exc:
-        warn(f"without the journal: {exc}")
+        begin = max(_length(path) - size, 0) if size else 0
+        data = _since(path, begin)
+    except OSError as exc:
+        warn(f"without the journal {path}: {exc.strerror}")
         return []
     *whole, last = data.split(b"\n")  # it may be in the middle of being written
-    skipped: Counter[str] = Counter()
-    found = ordered([*read(whole, skipped, having), *read([last])])
+    records, skipped = read(whole[bool(begin) :], having)
     if skipped:
-        which = ", ".join(f"{count} {what}" for what, count in skipped.items())
-        remedy = ": kern --update" if _NEWER in which else ""
-        lines = plain.count(skipped.total(), "line")
-        warn(f"the journal {path}: {lines} skipped: {which}{remedy}")
-    return found
-
-
-def recent(path: Path, warn: Callable[[str], None]) -> History:
-    """What each task cost, and all of the last runs: no more of a long journal is parsed."""
-    return fold(ordered([*load(path, warn, _COST), *tail(path, size=_NIGHT)]))
+        what = f"{plain.count(skipped, 'line')} skipped: damaged, or from a newer kern"
+        warn(f"the journal {path}: {what}")
+    return ordered([*records, *read([last], having)[0]])
 
 
 def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], tuple[float, int]]:
     """What each task took so far by the journal, US dollars and tokens; read when it is first asked
     for.
     """
-
-    @cache
-    def tasks() -> Mapping[str, Task]:
-        return fold(load(path, warn, _COST)).tasks
-
-    return lambda task: _sums(tasks().get(task, Task()).spent)
+    tasks = cache(lambda: fold(load(path, warn, b'"cost_usd"')).tasks)
+    return lambda task: tasks().get(task, Task()).spent.sums
 
 
 def beside_me(path: Path, run: str) -> Callable[[], tuple[float, int]]:
@@ -199,27 +178,16 @@ def beside_me(path: Path, run: str) -> Callable[[], tuple[float, int]]:
     fleet = os.environ.get(process.FLEET, "")
 
     def spent() -> tuple[float, int]:
-        found = load(path, lambda text: None, json.dumps(fleet).encode()) if fleet else []
-        others = (one for one in found if one["run"] != run and one.get("fleet") == fleet)
-        return _sums(fold(others).spent)
+        records = load(path, having=json.dumps(fleet).encode()) if fleet else []
+        others = (one for one in records if one["run"] != run and one.get("fleet") == fleet)
+        return fold(others).spent.sums
 
     return spent
 
 
-def _sums(spent: Spent) -> tuple[float, int]:
-    return spent.cost_usd or 0.0, sum(spent.tokens.values())
-
-
-def forecast(path: Path, tasks: int) -> tuple[str, float]:
-    """What so many of them may cost and take, in words, and the seconds; empty and 0 where too
-    little is known. It is made from the journal's end, and is worth no complaint.
-    """
-    return totals.forecast(fold(ordered(tail(path))), tasks)
-
-
-def tail(path: Path, having: bytes = b"", size: int = TAIL) -> list[dict[str, Any]]:
-    """The records at the journal's end, or those of them with these bytes."""
-    return [*read(_since(path, max(0, _length(path) - size)).split(b"\n"), having=having)]
+def forecast(path: Path, tasks: int) -> str:
+    """What so many of them may cost and take, by the last ones."""
+    return totals.forecast(fold(load(path, size=NIGHT)), tasks)
 
 
 class Follower:
@@ -234,7 +202,7 @@ class Follower:
         data = _since(self.path, self.read)
         self.read += len(data)
         *whole, self.torn = (self.torn + data).split(b"\n")
-        every = (one for one in read(whole) if self.fleet in ("", one.get("fleet")))
+        every = (one for one in read(whole)[0] if self.fleet in ("", one.get("fleet")))
         new = {one["id"]: one for one in every if one["id"] not in self.seen}
         self.seen |= new.keys()
         return [*new.values()]
@@ -246,71 +214,47 @@ def _length(path: Path) -> int:
 
 
 def _since(path: Path, begin: int) -> bytes:
-    """What stands there from this byte on; nothing where it cannot be read."""
-    try:
-        if _length(path) <= begin:
-            return b""
-        with path.open("rb") as file:
-            file.seek(begin)
-            return file.read()
-    except OSError:
+    """What stands there from this byte on."""
+    if _length(path) <= begin:
         return b""
+    with path.open("rb") as file:
+        file.seek(begin)
+        return file.read()
 
 
-def ordered(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def ordered(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each record once, runs by when they began, within a run by sequence: a clock that goes back
-    disturbs nothing. The union of two journals is one. Runs that belong together are one story, by
-    the clock.
+    disturbs nothing. Runs that belong together are one story, by the clock.
     """
-    known = {record["id"]: record for record in found}
+    known = {record["id"]: record for record in records}.values()
+    many = {record["fleet"] for record in known if "fleet" in record}
     began: dict[str, str] = {}
-    many = {record["fleet"] for record in known.values() if "fleet" in record}
-    for record in known.values():
-        run, time = record.get("fleet", record["run"]), record["time"]
-        began[run] = min(began.get(run, time), time)
+    for one in known:
+        name = one.get("fleet", one["run"])
+        began[name] = min(began.get(name, one["time"]), one["time"])
 
     def place(one: Record) -> tuple[str, str, str, str, int]:
-        run = one.get("fleet", one["run"])
-        return began[run], run, one["time"] if run in many else "", one["run"], one["seq"]
+        name = one.get("fleet", one["run"])
+        return began[name], name, one["time"] if name in many else "", one["run"], one["seq"]
 
-    return sorted(known.values(), key=place)
-
-
-def read(
-    lines: Iterable[bytes], skipped: Counter[str] | None = None, having: bytes = b""
-) -> Iterator[dict[str, Any]]:
-    """The records of this version; the other lines are counted in `skipped` by what they are. A
-    line that looks like kern's own is parsed only where it has these bytes.
-    """
-    skipped = Counter() if skipped is None else skipped
-    for raw in lines:
-        if having not in raw and raw.startswith(_BEGUN) and raw.endswith(b"}"):
-            continue
-        try:
-            value = _DECODER.decode(str(raw, "utf-8"))
-        except (ValueError, RecursionError):
-            if raw.strip():
-                skipped[_TORN] += 1
-            continue
-        version = value.get("v") if isinstance(value, dict) else None
-        if version == VERSION and _is_sound(value):
-            yield value
-        else:
-            newer = isinstance(version, int) and version > VERSION
-            skipped[f"{_NEWER} (v{version})" if newer else _FOREIGN] += 1
+    return sorted(known, key=place)
 
 
-def _is_sound(record: Record) -> bool:
-    """Whether it has what every record has, and what is added up or compared is of its type."""
-    if not record.keys() >= _ALWAYS or (record["kind"] in _TELLING and "text" not in record):
-        return False
-    for name, value in record.items():
-        kind = type(value)
-        if kind not in _TYPES.get(name, (kind,)):
-            return False
-        if kind in (int, float) and not -_MOST < value < _MOST:
-            return False
-    counts, denied = record.get("tokens", {}).values(), record.get("denied", ())
-    return all(type(one) is int and abs(one) < _MOST for one in counts) and all(
-        type(one) is str for one in denied
+def read(lines: Iterable[bytes], having: bytes = b"") -> tuple[list[dict[str, Any]], int]:
+    """The records of this version with these bytes, and how many other lines there are."""
+    records: list[dict[str, Any]] = []
+    some = [raw for raw in lines if having in raw and raw.strip()]
+    for raw in some:
+        with contextlib.suppress(ValueError, RecursionError):
+            if _is_sound(record := json.loads(raw)):
+                records.append(record)
+    return records, len(some) - len(records)
+
+
+def _is_sound(record: Any) -> bool:
+    return (
+        isinstance(record, dict)
+        and record.keys() >= _ALWAYS
+        and record["v"] == VERSION
+        and all(isinstance(value, _TYPES.get(name, object)) for name, value in record.items())
     )

@@ -1,17 +1,18 @@
 """What a history adds up to: the data of a report, what to look at, and a forecast. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from statistics import mean
 from typing import Any
 
 from kern import plain
-from kern.journal.history import History, Record, Run, Spent, Task, number
+from kern.journal.history import History, Record, Run, Spent, Task
 from kern.model import SAID, UNVERIFIED, Need, Stage, unverified
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
 SPAN = ("since", "until", "seconds")  # of an outage; the last: of the wait that begins
-NOTHING = ("skipped", "blocked", "asked")  # outcomes that call for a person
-OPEN = (*NOTHING, "open")
+NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
+OPEN = (*NEEDY, "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def state(task: Task, now: Standing = NOWHERE) -> str:
 
 def needs(found: History, now: Standing) -> tuple[Need, ...]:
     """Each task that needs a person, once: as SPEC.md has them; else as the journal left them."""
-    left = found.ended(*NOTHING)
+    left = found.ended(*NEEDY)
     rows = (Need(0, 0, task.task, task.detail, "kern status") for task in left)
     return tuple(rows) if now.needs is None else now.needs
 
@@ -132,7 +133,7 @@ def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
 
 def outages(found: Iterable[Record]) -> tuple[int, float]:
     """How many, and for how many seconds; those that several workers met at once are one."""
-    met = [[number(one.get(name)) for name in SPAN] for one in found]
+    met = [[one.get(name) or 0.0 for name in SPAN] for one in found]
     count, total, end = 0, 0.0, 0.0
     for since, until, still in sorted(met):
         count += since > end
@@ -173,41 +174,13 @@ def agents(found: History) -> list[Agent]:
     return sorted(rows.values(), key=lambda row: -row.spent.stages)
 
 
-# ---------------------------------------------------------------- the forecast
-
-
-def forecast(found: History, tasks: int) -> tuple[str, float]:
-    """What so many tasks may cost and take, in words, with retries and failed attempts, and the
-    seconds; empty and 0 where too few are finished. Of a task whose beginning is not in the records
-    nothing is counted.
-    """
-    whole = [task for task in found.finished if _begins(task)]
-    last = whole[-FROM:]
+def forecast(found: History, tasks: int) -> str:
+    """What so many tasks may cost and take by the last finished ones; empty where they are few."""
+    last = [task.spent for task in found.done][-FROM:]
     if len(last) < LEAST or tasks < 1:
-        return "", 0.0
-    known = [task.spent for task in last if not task.spent.unpriced]
-    costs = [spent.cost_usd for spent in known if spent.cost_usd is not None]
-    money, each = "", ""
-    if len(costs) >= LEAST:
-        each_usd, cheap, dear = typical(costs)
-        money = f"${tasks * each_usd:.2f}, "
-        each = f": ${cheap:.2f}–{dear:.2f} a task"  # noqa: RUF001
-    took = [sum(step.ended - step.began for step in task.steps) for task in last]
-    seconds = tasks * typical(took)[0]
-    rough = plain.span(60 * round(seconds / 60) if seconds >= 90 else seconds)
-    made = f"an estimate from your last {len(last)} finished tasks{each}"
-    return f"{plain.count(tasks, 'task')}, about {money}{rough} ({made})", seconds
-
-
-def _begins(task: Task) -> bool:
-    first = task.records[0]
-    return (first["kind"], first.get("did"), first.get("resumed") or "") == ("task", "start", "")
-
-
-def typical(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean of the middle half, its least and its greatest: one task that ran away is not in it.
-    A median would forget the expensive third, and a forecast is of a sum.
-    """
-    cut = len(values) // 4
-    middle = sorted(values)[cut : len(values) - cut]
-    return sum(middle) / len(middle), middle[0], middle[-1]
+        return ""
+    costs = [spent.cost_usd for spent in last if spent.cost_usd is not None and not spent.unpriced]
+    money = f"${tasks * mean(costs):.2f}, " if len(costs) >= LEAST else ""
+    took = plain.span(tasks * mean(spent.seconds for spent in last))
+    made = f"an estimate from your last {len(last)} finished tasks"
+    return f"{plain.count(tasks, 'task')}, about {money}{took} of agents ({made})"

@@ -208,7 +208,7 @@ def _made(repo: Repo, parsed: Spec, number: int) -> Commit:
             f"no commit of kern's on this branch finished it: {shown}",
             hint="[ ] in kern edit opens it again and changes nothing else",
         )
-    rows = store.tail(store.place(repo.common_dir), having=b'"commit"')
+    rows = store.load(store.place(repo.common_dir), having=b'"commit"', size=store.NIGHT)
     made = {str(row["commit"]) for row in rows if row.get("commit")}
     change = history.patch(repo, commit.sha)  # which a rebase leaves as it is
     if commit.sha not in made and all(history.patch(repo, sha) != change for sha in made):

@@ -179,7 +179,8 @@ def _tidy(site: Site, killed: str) -> None:
 
 def _count(site: Site, run: str) -> None:
     """The call in which that run was killed cost something, and its journal says nothing of it."""
-    found = store.tail(store.place(site.repo.common_dir), having=json.dumps(run).encode())
+    place, named = store.place(site.repo.common_dir), json.dumps(run).encode()
+    found = store.load(place, having=named, size=store.NIGHT)
     last = next((one for one in found[::-1] if one["kind"] == "stage" and one["run"] == run), {})
     role = next((role for role in ROLES if role == last.get("stage")), None)
     if role and last.get("did") == "start":

@@ -27,7 +27,7 @@ def begun(site: Site) -> RunStarted:
         site.payer,
         order.still(parsed),
         count,
-        *store.forecast(store.place(site.repo.common_dir), tasks),
+        store.forecast(store.place(site.repo.common_dir), tasks),
         *(settings.budget.run, site.options.until),
         preflight.lands(site.repo, branch),
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},

@@ -50,7 +50,7 @@ class Planner:
         self, form: Template, place: Path, mode: str, goal: str, sections: Mapping[str, list[str]]
     ) -> tuple[str, str]:
         """What one process answers, and the fault where it ended badly."""
-        records = store.load(store.place(self.repo.common_dir), lambda complaint: None)
+        records = store.load(store.place(self.repo.common_dir))
         known = briefs.known(self.repo, self.papers)
         history = [_became(task) for task in fold(records).tasks.values()]
         usual = {

@@ -47,7 +47,7 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
         for stage in () if mode is Tier.CONCLUDE else Stage:
             lines += _stage(seen, forms[stage], task, settings, mode, with_prompts=with_prompts)
         ahead = min(options.iterations, order.ahead(parsed))
-        if forecast := store.forecast(store.place(repo.common_dir), ahead)[0]:
+        if forecast := store.forecast(store.place(repo.common_dir), ahead):
             lines += ["", f"forecast: {forecast}"]
         after = islice(_then(papers.spec_text(), task), min(options.iterations, _MOST_AHEAD) - 1)
         then = [f"  {number}. {plain.line(text)}" for number, text in enumerate(after, 2)]

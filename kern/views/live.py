@@ -1,6 +1,6 @@
 """What a run says while it goes on: a sentence for each event, as `kern log` has it, on standard
 output; warnings and debug lines on standard error. On a terminal rich draws below them what is
-under way: one renderer for one task and for many.
+under way, by the journal's own fold: a line for each worker.
 """
 
 import contextlib
@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, TextIO
 
 from rich.console import Console as Terminal
@@ -20,15 +19,14 @@ from rich.text import Text
 
 from kern import events, models, plain
 from kern.events import Event, Record
-from kern.fleet import lanes
-from kern.fleet.lanes import Lane, Picture
-from kern.journal import sentences
-from kern.model import Cost, Outcome, unverified
+from kern.journal import sentences, store
+from kern.journal.history import History, Run, Worker, moment
+from kern.journal.totals import NEEDY
+from kern.model import Outcome, unverified
 from kern.views import summary
 from kern.views.summary import BAD, GOOD, HEAD, NOTICE
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
-STOPS = "stops after this stage"
 _SILENT_S = 120  # from here on silence is said
 _REDRAW_S = 0.25
 _HEARTBEAT_S = 60  # between signs of life on a pipe
@@ -36,9 +34,10 @@ _LIMIT_HEARTBEAT_S = 600  # while a limit holds
 _CALLS = 4  # of an agent, the last ones
 _OF_A_GATE = 12  # lines of what a red one printed
 _WIDEST = 100  # columns of a page; longer lines are hard to read
-_FOR_YOU = (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
 # By what follows: another try, how the task ends, the worker's line, what is drawn.
 _SHOWN_LATER = events.StageFailed | events.QuestionNoted | events.Sent
+_BEGUN = events.StageStarted | events.GateStarted | events.GateEnded
+_CUT: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
 
 
 class Console:
@@ -57,7 +56,9 @@ class Console:
         self.terminal = own if draws else None
         self.below: Live | None = None
         self.drawn = self.beat = self.began = time.monotonic()
-        self.now, self.many = Picture(), False
+        self.past, self.now, self.many = History(), Run(), False
+        self.tasks, self.max_cost, self.stops = 0, 0.0, ""
+        self.calls: list[str] = []  # of the stage's agent
         # The person, until a stage has answered; the API, which is not told again and again.
         self.stays, self.away = self.watched, False
 
@@ -91,7 +92,6 @@ class Console:
             return
         match event:
             case events.RunStarted():
-                self.began = time.monotonic()
                 for line in _begun(event):
                     self.say(line, NOTICE if line == event.yours else "")
             case events.Acted(act=act):
@@ -108,7 +108,7 @@ class Console:
                 self.say(f"{'landing: ' * self.many}{plain.line(event.name)}{when}{shown}", HEAD)
             case events.Steered():
                 why = "the time of --until has come" if event.late else "asked to stop (kern stop)"
-                work = "the stages in progress" if self.many else self.now.lane(1).doing
+                work = "the stages in progress" if self.many else _doing(self.now.worker(0))
                 self.say(f"{why}: ends {'here' if event.at_once else f'after {work}'}", NOTICE)
             case events.Waiting():
                 self.say(f"next task in {event.seconds:g} s (Ctrl-C ends; kern goes on from here)")
@@ -120,11 +120,26 @@ class Console:
 
     def see(self, event: Event) -> None:
         """What is under way from now on."""
-        if not isinstance(event, events.Acted):
-            self.close()
-            self.beat = time.monotonic()
-        if not self.many:
-            self.now = after(self.now, event, time.time())
+        if isinstance(event, events.Acted):
+            self.calls += [plain.line(call, 200) for call in event.act.calls]
+            return
+        self.close()
+        self.beat = time.monotonic()
+        head = {"time": store.now(), "run": self.now.run}
+        match event:
+            case events.RunStarted():
+                self.began, self.max_cost = self.beat, event.max_cost
+                self.tasks = min(event.iterations, event.open_tasks)
+            case events.GateStarted():
+                own, self.calls = self.now.worker(0), []
+                task = own.task or ("" if self.many else event.command)
+                own.begin(plain.line(event.name, 60), {**head, "task": task})
+            case events.GateEnded() if self.many:
+                self.now.worker(0).rest()
+            case events.Steered():
+                self.stops = "stops after this stage"
+        for row in event.records():
+            self.now, self.calls = self.past.add({**head, **row}), []
 
     def _repeats(self, event: Event) -> bool:
         """Whether it only tells that an API that is away is asked again."""
@@ -132,8 +147,7 @@ class Console:
             self.away = event.number > 0
             return event.number > 1
         self.away &= not isinstance(event, events.Acted | events.StageFinished)
-        begun = events.StageStarted | events.GateStarted | events.GateEnded
-        return self.away and isinstance(event, begun)
+        return self.away and isinstance(event, _BEGUN)
 
     def _sentence(self, event: Event) -> None:
         if self.terminal and isinstance(event, events.TaskStarted):
@@ -155,19 +169,9 @@ class Console:
             self.stays = False
             self.say("the first stage has answered: you may leave", GOOD)
 
-    # ------------------------------------------------------------ while something is at work
-
-    def tick(self, seconds: float, silent: float) -> None:
-        """The stage or gate is at work, since `silent` seconds without a sign."""
-        self._draw(silent)
-
-    def lanes(self, now: Picture) -> None:
-        """Of many at once, again and again."""
-        self.now, self.many = now, True
-        self._draw()
-
     def of_worker(self, record: Record) -> None:
-        """As it comes."""
+        """Of many at once, as it comes."""
+        self.now, self.many = self.past.add(record), True
         if _is_told(record):
             task = "" if record["kind"] == "task" else _of(record)
             text = f"{record.get('worker')}  {sentences.format_record(record)[0].strip()}{task}"
@@ -175,33 +179,41 @@ class Console:
         if (record["kind"], record.get("did")) == ("stage", "end"):
             self._let_go()
 
-    def _draw(self, silent: float = 0.0) -> None:
+    # ------------------------------------------------------------ while something is at work
+
+    def tick(self, seconds: float, silent: float) -> None:
+        """The stage or gate is at work, since `silent` seconds without a sign."""
         if self.terminal:
             self.draw(self.picture(silent))
-        elif self.is_due(_HEARTBEAT_S):
-            for lane in self.now.lanes:
-                if lane.doing:
-                    self.say(_beat(self.now, lane, silent))
+        elif self._is_due(_HEARTBEAT_S):
+            for worker in self.now.workers.values():
+                if worker.doing:
+                    self.say(self._beat(worker, silent))
 
     def picture(self, silent: float) -> RenderableType:
-        ran = time.monotonic() - self.began
-        return Group(
-            under_way(self.now, time.time()), Text(figures(self.now, ran, silent)), Text(STOP)
-        )
+        return Group(self.under_way(time.time()), Text(self.figures(silent)), Text(STOP))
 
     def countdown(self, seconds: float) -> None:
         """So long until a usage limit's reset, or until an API that is away is asked again."""
         why = "the API is away" if self.away else "usage limit"
         if self.terminal:
             self.draw(f"{why}: again in {clock(seconds)}")
-        elif self.is_due(_LIMIT_HEARTBEAT_S):
+        elif self._is_due(_LIMIT_HEARTBEAT_S):
             self.say(f"{why}: again in {plain.span(seconds)}")
 
-    def is_due(self, every: float) -> bool:
+    def _is_due(self, every: float) -> bool:
         """A sign of life, where nothing is drawn."""
         due = time.monotonic() - self.beat >= every
         self.beat = time.monotonic() if due else self.beat
         return due
+
+    def _beat(self, worker: Worker, silent: float) -> str:
+        """For a pipe: it is alive."""
+        head = f"{worker.number}  " * self.many + _doing(worker)
+        count = plain.count(len(self.calls), "call")
+        calls = f"{count}, last: {self.calls[-1]}" if self.calls else ""
+        since = clock(time.time() - moment(worker.since))
+        return ", ".join(filter(None, (f"{head} for {since}", calls, _quiet(silent))))
 
     def draw(self, shown: RenderableType) -> None:
         """Not more often than is seen."""
@@ -219,6 +231,48 @@ class Console:
         if below:
             with contextlib.suppress(OSError, ValueError):
                 below.stop()
+
+    def under_way(self, at: float) -> RenderableType:
+        """A line for each worker, and what waits to land. `at`: epoch seconds."""
+        table = Table.grid(padding=(0, 2), expand=True)
+        if self.many:
+            table.add_column()
+        table.add_column(**_CUT, style="bold")
+        table.add_column(min_width=4, no_wrap=True)
+        table.add_column(**_CUT, min_width=12, ratio=1)
+        for number, worker in sorted(self.now.workers.items()):
+            if number or worker.doing:
+                since = clock(at - moment(worker.since)) if worker.doing else ""
+                row = Text(_doing(worker) or "idle"), since, Text(plain.line(worker.task))
+                table.add_row(*[str(number or "")] * self.many, *row)
+        below = [f"  {call}" for call in self.calls[-_CALLS:]]
+        if queue := self.now.queue:
+            rest = plain.line("; ".join(queue), 600)
+            below.append(f"{plain.count(len(queue), 'finished task')} to land: {rest}")
+        return Group(table, *(Text(line, **_CUT) for line in below))
+
+    def figures(self, silent: float = 0.0) -> str:
+        """What matters most comes first. `silent`: seconds without a sign of the agent."""
+        ends, spent = self.now.ends, self.now.spent
+        needs, tokens = sum(ends[one] for one in NEEDY), spent.sums[1]
+        most = f" of ${self.max_cost:.2f}" if self.max_cost else ""
+        unknown = spent.unpriced and not spent.cost_usd
+        cost = "cost unknown" if unknown else f"${spent.sums[0]:.2f}{most}"
+        shown = (
+            self.stops,
+            _quiet(silent),
+            cost if self.max_cost or spent.stages else "",
+            f"{needs} need you" if needs else "",
+            f"{ends['done']} of {max(self.tasks, ends['done'])} done" if self.tasks else "",
+            clock(time.monotonic() - self.began),
+            f"{sentences.short(tokens)} tokens" if tokens else "",
+        )
+        return " · ".join(filter(None, shown))
+
+
+def _doing(worker: Worker) -> str:
+    again = f", attempt {worker.attempt}" if worker.attempt > 1 else ""
+    return f"{sentences.format_stage(worker.doing)}{again}"
 
 
 def _begun(event: events.RunStarted) -> Iterator[str]:
@@ -285,87 +339,6 @@ def _is_told(record: Record) -> bool:
         "stage end",
     )
     return always or bool(kind == "work" and record.get("commit"))
-
-
-# ---------------------------------------------------------------- what is under way
-
-
-def after(now: Picture, event: Event, at: float) -> Picture:
-    """Of one task after the other. `at`: epoch seconds."""
-    for record in event.records():
-        now = lanes.after(now, {**record, "worker": 1}, at)
-    lane = now.lane(1)
-    match event:
-        case events.RunStarted():
-            tasks = min(event.iterations, event.open_tasks)
-            return Picture(tasks=tasks, max_cost=event.max_cost, expected=event.expected)
-        case events.TaskStarted():
-            lane = Lane(1, event.task, lanes.BEGINS, at)
-        case events.StageStarted():
-            lane = replace(lane, task=event.task, calls=(), count=0)
-        case events.GateStarted():
-            lane = Lane(1, lane.task or event.command, plain.line(event.name, 60), at)
-        case events.Acted():
-            calls = [plain.line(call, 200) for call in event.act.calls]
-            last = (*lane.calls, *calls)[-_CALLS:]
-            lane = replace(lane, calls=last, count=lane.count + len(calls))
-        case events.TaskSettled():
-            done, needs = event.outcome is Outcome.DONE, event.outcome in _FOR_YOU
-            now, lane = replace(now, done=now.done + done, needs=now.needs + needs), Lane(1)
-        case events.Steered():
-            now = replace(now, held=STOPS)
-    return now.having(lane) if now.lanes or lane != Lane(1) else now
-
-
-def under_way(now: Picture, at: float) -> RenderableType:
-    """A line for each task, and one for what lands."""
-    several = len(now.lanes) > 1
-    table = Table.grid(padding=(0, 2), expand=True)
-    cut: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
-    if several:
-        table.add_column()
-    table.add_column(**cut, style="bold")
-    table.add_column(min_width=4, no_wrap=True)
-    table.add_column(**cut, min_width=12, ratio=1)
-    for lane in now.lanes:
-        since = clock(at - lane.since) if lane.doing else ""
-        row = Text(lane.doing or "idle"), since, Text(plain.line(lane.task))
-        table.add_row(*[str(lane.worker)] * several, *row)
-    below = [f"  {call}" for lane in now.lanes for call in lane.calls]
-    if now.landing:
-        below.append(f"landing for {clock(at - now.since)}: {plain.line(now.landing)}")
-    elif now.queue:
-        why = f": {now.lying}" if now.lying else ""
-        first = f"{plain.count(len(now.queue), 'finished task')} to land{why}: "
-        below.append(plain.line(first + "; ".join(now.queue), 600))
-    return Group(table, *(Text(line, **cut) for line in below))
-
-
-def figures(now: Picture, ran: float, silent: float = 0.0) -> str:
-    """What matters most comes first. `ran`: seconds since the run began; `silent`: those without a
-    sign of the agent.
-    """
-    most = f" of ${now.max_cost:.2f}" if now.max_cost else ""
-    cost = f"${now.cost.usd or 0:.2f}{most}" if now.cost.known is not None else "cost unknown"
-    of = f" of about {plain.span(now.expected)}" if now.expected else ""
-    shown = [
-        now.held,
-        _quiet(silent),
-        cost if now.max_cost or now.cost != Cost(0.0) else "",
-        f"{now.needs} need you" if now.needs else "",
-        f"{now.done} of {max(now.tasks, now.done)} done" if now.tasks else "",
-        f"{clock(ran)}{of}",
-        f"{sentences.short(now.tokens)} tokens" if now.tokens else "",
-    ]
-    return " · ".join(filter(None, shown))
-
-
-def _beat(now: Picture, lane: Lane, silent: float) -> str:
-    """For a pipe: it is alive."""
-    worker = f"{lane.worker}  " if len(now.lanes) > 1 else ""
-    calls = f"{plain.count(lane.count, 'call')}, last: {lane.calls[-1]}" if lane.calls else ""
-    head = f"{worker}{lane.doing} for {clock(time.time() - lane.since)}"
-    return ", ".join(filter(None, (head, calls, _quiet(silent))))
 
 
 def _quiet(seconds: float) -> str:

@@ -13,7 +13,7 @@ from kern.errors import KernError, UsageError
 from kern.git import refs, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import GATE, NO_END, History, Run, Step, fold, number
+from kern.journal.history import GATE, NO_END, History, Run, Step, fold
 from kern.journal.totals import NOWHERE, Standing
 from kern.model import Aide, Cost, Marker, Stage
 from kern.spec import notes, order
@@ -145,7 +145,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _worker(step: Step) -> int:
-    return int(number(step.record.get("worker")))
+    return int(step.record.get("worker") or 0)
 
 
 def _title(step: Step) -> str:

@@ -11,7 +11,7 @@ from kern.errors import KernError
 from kern.git import landing, refs, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import History, Run, Task, moment
+from kern.journal.history import History, Run, Task, fold, moment
 from kern.model import SPEC, Cost, Marker
 from kern.pipeline import facts, place, table
 from kern.pipeline.facts import Situation
@@ -70,7 +70,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     repo, parsed, branch = seen.repo, seen.parsed, seen.repo.head().name
     holder, next_task = _holder(repo), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
-    past = store.recent(store.place(repo.common_dir), warn)
+    past = fold(store.load(store.place(repo.common_dir), warn, size=store.NIGHT))
     begun = (one for one in reversed(past.runs.values()) if one.branch == branch and one.of("run"))
     run = next(begun, None)  # no plan
     on = bool(alive and holder and run and run.run == holder.run)
@@ -155,9 +155,7 @@ def _workers(seen: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
     rows: list[tuple[int | None, str, str, str | None]] = []
     if on:
         busy = [one for number, one in sorted(run.workers.items()) if number and one.task]
-        places = [f" on {one.where}" if one.where else "" for one in busy]
-        for one, where in zip(busy, places, strict=True):
-            rows.append((one.number, one.task, f"{one.doing}{where}", one.since))
+        rows += [(one.number, one.task, one.doing, one.since) for one in busy]
         rows += [(None, task, _LANDS, None) for task in run.queue]
     elif refs.are_below(seen.repo, "refs/heads/kern/work"):
         from kern.fleet import work, worktree

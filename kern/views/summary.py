@@ -55,7 +55,7 @@ def _night(found: History) -> str:
     runs = [*found.runs.values()]
     since = local(runs[0].records[0]["time"], "%a %H:%M")
     took = plain.span(sum(run.ended - run.began for run in runs))
-    counts = f"{len(found.done)} done in {len(runs)} runs"
+    counts = f"{len(found.ended('done'))} done in {len(runs)} runs"
     return f"in all since {since}, as below: {counts}; {found.spent.cost}, {took}"
 
 

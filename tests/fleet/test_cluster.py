@@ -137,7 +137,7 @@ def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
     assert git("rev-list", "--count", f"{asked.base}..{came.commit}") == "1"
     assert came.spec.startswith("- [x] task 1") and git("status", "--porcelain") == ""
     assert fake.stages == ["research", "implement", "commit"]
-    told = journal.tail(journal.place(repo / ".git"))
+    told = journal.load(journal.place(repo / ".git"))
     assert {(one["worker"], one["fleet"]) for one in told} == {(1, "run1")}
     assert json.loads(carry.sent[0])["job"]["variables"] == [["KERN_SANDBOX", "off"]]
     assert carry.sent[0].count(str(repo.parent)) == 1, "the remote, which the person named"

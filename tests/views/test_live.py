@@ -70,7 +70,7 @@ def act(*calls: str) -> Acted:
 
 
 BEGIN = (
-    RunStarted(*("r", "/p", "main", "/f", (), ""), 3, 10, max_cost=5.0, expected=5400.0),
+    RunStarted(*("r", "/p", "main", "/f", (), ""), 3, 10, max_cost=5.0),
     TaskStarted("add a greeting", 1),
     StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2, tokens={"input": 12_345}),
     StageStarted(Stage.IMPLEMENT, "add a greeting", "opus", 2),
@@ -214,5 +214,5 @@ def test_of_a_workers_records_only_what_tells_is_said(
     record: dict[str, object], said: list[str]
 ) -> None:
     pipe = io.StringIO()
-    Console(out=pipe).of_worker({"worker": 2, **record})
+    Console(out=pipe).of_worker({"worker": 2, "time": "", "run": "r", **record})
     assert [line[22:] for line in pipe.getvalue().splitlines()] == said

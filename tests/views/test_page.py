@@ -194,8 +194,8 @@ def test_many_at_once_are_one_run_with_a_lane_for_each_worker() -> None:
     assert [words(row) for row in marked(root, "row")] == ["landing", "worker 1", "worker 2"]
 
 
-@pytest.mark.parametrize("seconds", [None, "x", float("nan"), float("inf"), -5, [], True])
-@pytest.mark.parametrize("when", ["", "yesterday", "2026-99-99T99:99:99Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("seconds", [None, -5, 1e9])
+@pytest.mark.parametrize("when", ["yesterday", "9999-12-31T23:59:59Z"])
 def test_a_time_that_is_none_leaves_each_bar_in_its_box(seconds: Any, when: str) -> None:
     told = Told()
     told.stage("research", "a", 60)

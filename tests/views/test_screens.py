@@ -4,6 +4,7 @@ writes what there is into tests/views/screens, to be read as a reviewer would.
 
 import io
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,9 @@ from rich.console import Console as Terminal
 
 from kern import events
 from kern.events import Event
-from kern.fleet.lanes import Lane, Picture
 from kern.journal import store
 from kern.model import Act, Cost, Need, Outcome, Result, Stage
-from kern.views import live, log
+from kern.views import log
 from kern.views.live import Console
 from tests.conftest import Git, Kern
 
@@ -191,55 +191,67 @@ def test_the_night_as_its_runs_told_it(
     check("run.txt", "".join(f"{line}\n" for line in lines), request)
 
 
-CALLS = ("Read a.py", "Bash " + "make " * 40)
-ONE = Picture(
-    (
-        Lane(
-            1,
-            "Draw the chart",
-            "stage 2/3 implement, attempt 2",
-            8.0,
-            ("Read a.py", "Bash " + "make " * 40),
-        ),
-    ),
-    tasks=6,
-    done=3,
-    needs=1,
-    cost=Cost(4.25),
-    tokens=12_345,
-    max_cost=20.0,
-    expected=5400.0,
+ONE = (
+    events.RunStarted("r", "/p", "main", "/tmp/kern/p/main", (), "", 6, 10, max_cost=20.0),
+    *(events.TaskSettled(f"t{n}", Outcome.DONE, "") for n in range(3)),
+    events.TaskSettled("blocked", Outcome.BLOCKED, "no key"),
+    *called(Stage.RESEARCH, "Draw the chart", "READY", 4.25),
+    events.StageStarted(Stage.IMPLEMENT, "Draw the chart", "opus", 2),
+    events.Acted(Stage.IMPLEMENT, Act("m", ("Read a.py", "Bash " + "make " * 40), {})),
 )
-MANY = Picture(
-    (
-        Lane(1, "Write the parser " * 9, "stage 2/3 implement", 8.0),
-        Lane(2),
-        Lane(3, "b \x1b[2J", "gates"),
-    ),
-    queue=("Write the lexer", "Document it"),
-    lying="your changes in a.py",
-    tasks=9,
-    done=3,
-    cost=Cost(1.25),
-    max_cost=5.0,
-    held="stops after this stage",
+MANY = tuple(
+    {
+        "time": "1970-01-01T00:00:08.000Z",
+        "run": f"w{worker}",
+        "fleet": "r",
+        "worker": worker,
+        **record,
+    }
+    for worker, record in (
+        (3, {"kind": "work", "task": "Write the lexer", "commit": "c" * 40}),
+        (3, {"kind": "work", "task": "Document it", "commit": "d" * 40}),
+        (
+            1,
+            {
+                "kind": "stage",
+                "did": "start",
+                "stage": "implement",
+                "task": "Write the parser " * 9,
+            },
+        ),
+        (2, {"kind": "run", "did": "end"}),
+        (
+            3,
+            {
+                "kind": "stage",
+                "did": "end",
+                "stage": "implement",
+                "task": "b \x1b[2J",
+                "cost_usd": 1,
+            },
+        ),
+    )
 )
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])
-@pytest.mark.parametrize(("name", "picture"), [("one", ONE), ("many", MANY)])
+@pytest.mark.parametrize("name", ["one", "many"])
 def test_what_is_under_way_below(
-    width: int, name: str, picture: Picture, request: pytest.FixtureRequest
+    width: int, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(store, "now", lambda: "1970-01-01T00:00:08.000Z")
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    console = Console(out=io.StringIO(), err=io.StringIO())
+    for event in ONE if name == "one" else (*ONE[:4], events.Steered(at_once=False)):
+        console(event)
+    for record in MANY if name == "many" else ():
+        console.of_worker(record)
+    monkeypatch.setattr(time, "monotonic", lambda: 2467.0)
     screen = Terminal(width=width, file=io.StringIO(), highlight=False)
-    screen.print(live.under_way(picture, 75.0))
-    screen.print(live.figures(picture, 2467.0, 130.0))
+    screen.print(console.under_way(75.0), console.figures(130.0), sep="\n")
     text = screen.file.getvalue()  # type: ignore[attr-defined]
-    check(
-        f"live-{name}-{width}.txt",
-        "".join(f"{line.rstrip()}\n" for line in text.splitlines()),
-        request,
-    )
+    lines = (f"{line.rstrip()}\n" for line in text.splitlines())
+    check(f"live-{name}-{width}.txt", "".join(lines), request)
 
 
 def test_on_a_terminal_a_screen_is_wrapped_between_words_and_data_is_not(

@@ -165,34 +165,25 @@ def test_what_was_opened_again_is_not_done(
 
 # -------------------------------------------------------------------- a bad journal
 
-BAD = {
-    b'{"v": 1, "id": "x\n': "1 line skipped: 1 damaged",
-    b'{"v": 2, "id": "x"}\n[]\n{"v": 2}\n': "2 from a newer kern (v2), 1 not a journal record",
-    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": 1, "kind": "stage", "did": "end", '
-    b'"cost_usd": "free"}\n': "1 not a journal record",
-    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": 1, "kind": "stage", "did": "end", '
-    b'"cost_usd": NaN}x\n': "1 damaged",
-    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": 1, "kind": "error"}\n'
-    b'{"id": "m", "v": 1, "time": "t", "run": "r", "seq": 2, "kind": "learning", '
-    b'"task": "add a greeting"}\n': "2 not a journal record",
-    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": 1, "kind": "stage", "did": "end", '
-    b'"tokens": {"output": ' + b"9" * 4000 + b"}}\n": "1 not a journal record",
-    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": ' + b"9" * 5000 + b"}\n": "1 damaged",
-}
+BAD = (
+    b'{"v": 1, "id": "x',
+    b"[]",
+    b'{"v": 2, "id": "n", "time": "t", "run": "r", "kind": "stage"}',
+    b'{"v": 1, "id": "n", "time": "t", "run": "r", "seq": 1, "kind": "stage", "cost_usd": "free"}',
+    b'{"v": 1, "id": "n", "time": "t", "run": "r", "kind": "x", "task": ' + b"9" * 5000 + b"}",
+)
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_what_is_skipped_is_named_for_what_it_is(tmp_path: Path, bad: bytes) -> None:
+def test_a_line_that_cannot_be_read_is_skipped_and_said(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
-    found = made("run", walked("a", 1.0))
-    file.write_bytes(bad + b"".join(map(store.line, found)) + b'{"v": 1, "id": "being writ')
+    records = made("run", walked("a", 1.0))
+    whole = b"".join(map(store.line, records))
+    file.write_bytes(b"\n".join(BAD) + b"\n\n" + whole + b'{"v": 1, "id": "being writ')
     told: list[str] = []
-    assert store.load(file, told.append) == found
-    store.load(file, told.append, b'"cost_usd"')
-    first, second = told
-    assert first == second
-    assert BAD[bad] in first
-    assert ("kern --update" in first) == ("newer" in BAD[bad])
+    assert store.load(file, told.append) == records
+    why = "5 lines skipped: damaged, or from a newer kern"
+    assert told == [f"the journal {file}: {why}"]
+    assert store.load(file, size=len(whole) + 60) == records
 
 
 @pytest.mark.parametrize("argv", [("status",), ("report",), ("log",), ("show", "1")])
@@ -205,7 +196,7 @@ def test_what_is_skipped_is_said_once_and_the_rest_counts(
     ran = kern(*argv)
     assert (ran.code, ran.out, clean.err) == (0, clean.out, "")
     assert ran.err.count(str(journal(repo))) == 1
-    assert "2 lines skipped: 1 damaged, 1 not a journal record" in ran.err
+    assert "2 lines skipped: damaged" in ran.err
 
 
 # -------------------------------------------------------------------- kern report
@@ -307,27 +298,12 @@ def test_a_date_begins_at_the_persons_own_midnight(
 # -------------------------------------------------------------------- the forecast
 
 
-def test_a_forecast_is_robust_and_counts_every_try() -> None:
-    rows = [row for n in range(10) for row in walked(f"t{n}", 0.1, 0.2, 0.1, seconds=100)]
-    rows += [row for n in range(10) for row in walked(f"u{n}", 0.2, 0.2, 0.2, seconds=140)]
-    told = totals.forecast(fold(made("r", rows)), 5)[0]
-    assert told == (
-        "5 tasks, about $2.50, 10 min"
-        " (an estimate from your last 20 finished tasks: $0.40–0.60 a task)"  # noqa: RUF001
-    )
-    runaway = [*rows, *walked("away", 90.0, 90.0, seconds=1e6)]
-    assert totals.forecast(fold(made("r", runaway)), 5)[0].startswith(
-        "5 tasks, about $2.60, 10 min ("
-    )
-    tried = [row for n in range(3) for row in walked(f"u{n}", *([0.5] * 6))]
-    assert totals.forecast(fold(made("r", tried)), 1)[0].startswith("1 task, about $3.00, 1 min (")
-
-
-def test_a_forecast_says_nothing_where_it_knows_too_little() -> None:
+def test_a_forecast_counts_every_try_and_says_nothing_where_it_knows_too_little() -> None:
+    rows = [row for n in range(9) for row in walked(f"t{n}", 0.1, 0.2, 0.3, seconds=120)]
+    told = "5 tasks, about $3.00, 10 min of agents (an estimate from your last 9 finished tasks)"
+    assert totals.forecast(fold(made("r", rows)), 5) == told
     rows = [row for n in range(3) for row in walked(f"t{n}", None, 0.2)]
-    assert totals.forecast(fold(made("r", rows[:-1])), 5)[0] == ""  # the third is not done
-    assert totals.forecast(fold(made("r", rows)), 0)[0] == ""
-    told = "2 tasks, about 2 min (an estimate from your last 3 finished tasks)"
-    assert totals.forecast(fold(made("r", rows)), 2)[0] == told
-    cut = made("r", rows)[1:]  # of the first task the beginning is not there
-    assert totals.forecast(fold(cut), 5) == ("", 0.0)
+    assert totals.forecast(fold(made("r", rows[:-1])), 5) == ""  # the third is not done
+    assert totals.forecast(fold(made("r", rows)), 0) == ""
+    told = "2 tasks, about 2 min of agents (an estimate from your last 3 finished tasks)"
+    assert totals.forecast(fold(made("r", rows)), 2) == told
