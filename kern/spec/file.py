@@ -5,6 +5,7 @@ import fcntl
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +91,8 @@ class Documents:
         if changed:
             with contextlib.suppress(OSError, KernError):  # no pipe, nothing from elsewhere
                 text = self.read(name) or text
-            shutil.move(place, (self.scratch or place.parent) / f"{name}.agent-{os.getpid()}")
+            aside = tempfile.mkdtemp(prefix=f"{name}.", dir=self.scratch or place.parent)
+            shutil.move(place, aside)
         if form and not place.is_symlink():
             place.symlink_to(form)
         self.write(name, text)

@@ -69,7 +69,12 @@ class World:
         path += [f"{HOOKS}/node_modules/.bin"] if HOOKS else []
         env = {"HOME": f"{top}/home", "TMPDIR": f"{top}/tmp", "TZ": "UTC", "LANG": "C.UTF-8"}
         env |= {"FAKE_CLAUDE": f"{top}/fake", "KERN_DIR": f"{top}/kern", "W": top, "HOOKS": HOOKS}
-        env |= {"PATH": os.pathsep.join(path), "PYTHONPATH": str(TOP), "KERN_SANDBOX": mode}
+        env |= {
+            "PATH": os.pathsep.join(path),
+            "PYTHONPATH": str(TOP),
+            "TOP": str(TOP),
+            "KERN_SANDBOX": mode,
+        }
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "KERN_TRUST": "1", "IS_SANDBOX": "1"}
         env |= {"KERN_TEST_WAITS": "0.2"}
         env |= {name: os.environ[name] for name in os.environ if name.startswith("COVERAGE_")}
@@ -175,7 +180,11 @@ class World:
 
     def text(self, name: str) -> str:
         path = self.top / "project" / name
-        return self.plain(path.read_bytes().decode(errors="replace")).strip("\n") if path.is_file() else ""
+        return (
+            self.plain(path.read_bytes().decode(errors="replace")).strip("\n")
+            if path.is_file()
+            else ""
+        )
 
     def asked(self) -> str:
         made = (self.top / "fake/calls.jsonl").read_text().splitlines()
