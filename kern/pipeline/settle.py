@@ -118,7 +118,7 @@ def release(site: Site, at: Situation) -> Settled:
         return _skip(site, at, second.decision.reason, exhausted=at.due is not Tier.IMPLEMENT)
     if at.due is Tier.SKIP and at.facts.research is Research.READY:
         last = task.of(Kind.ATTEMPT)[-1].text
-        reason = f"{task.recent_attempts} attempts failed, the last: {last}"
+        reason = f"{task.spent(0)} attempts failed, the last: {last}"
         return _skip(site, at, reason, exhausted=True)
     first = at.files[Stage.RESEARCH]
     ends = (project.known(site, one, at.head.commit) for one in project.checks(site, task).gates)

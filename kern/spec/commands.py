@@ -3,16 +3,14 @@
 A task is named by its number, its text or a part of it (`order.named`).
 """
 
-import re
 from collections.abc import Sequence
-from textwrap import dedent
 from typing import NamedTuple
 
 from kern import plain
 from kern.errors import UsageError
 from kern.model import Marker
-from kern.spec import edit, notes, order
-from kern.spec.parse import EXAMPLE, Kind, Spec, Task, is_experiment, parse
+from kern.spec import edit, imports, notes, order
+from kern.spec.parse import Kind, Spec, Task, is_experiment, parse
 
 
 class Edited(NamedTuple):
@@ -35,7 +33,7 @@ class New(NamedTuple):
 
 def add(text: str, spec: Spec, new: New) -> Edited:
     """Below the tasks that are there, or below the subtasks of the one it belongs to."""
-    title = as_title(new.title)
+    title = imports.as_title(new.title)
     parent = _named(spec, new.under)[0] if new.under else None
     if parent is not None:
         _refuse(spec, parent)
@@ -50,14 +48,9 @@ def add(text: str, spec: Spec, new: New) -> Edited:
         *(f"> **{Kind.GATE}:** {_gate(one)}" for one in new.gates),
         *(f"> **{Kind.JUDGE}:** {_judge(one)}" for one in new.judges),
     ]
-    if parent is None:
-        text = edit.add_tasks(text, spec, [f"- [ ] {title}"])
-    else:
-        text = edit.add_subtasks(text, spec, spec.tasks[parent], [title])
-    there = parse(text)
-    index = max(i for i, task in enumerate(there.tasks) if task.parent == parent)
-    text = edit.annotate(text, there.tasks[index], lines)
+    text = edit.add_tasks(text, spec, [f"- [ ] {title}", *(f"  {line}" for line in lines)], parent)
     now = parse(text)
+    index = max(i for i, task in enumerate(now.tasks) if task.parent == parent)
     if (wrong := order.circle(now)) and not order.circle(spec):
         raise UsageError(f"it could never begin: {wrong[0].message}", hint="name another --after")
     return Edited(text, f"added {now.shown(index)}")
@@ -107,19 +100,7 @@ def _refuse(spec: Spec, index: int) -> None:
         )
 
 
-# ---------------------------------------------------------------- words that say only themselves
-
-_BOX = r"(?:(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ ~xX]?\](?:[ \t]+|$))+"
-
-
-def as_title(text: str) -> str:
-    """One line; a checkbox that was typed along goes."""
-    flat = plain.line(text, len(text))
-    if box := re.match(_BOX, flat):
-        flat = flat[box.end() :]
-    if not flat:
-        raise UsageError("the task says nothing", hint=f'kern add "{EXAMPLE[6:]}"')
-    return flat
+# ---------------------------------------------------------------- its checks
 
 
 def _gate(command: str) -> str:
@@ -144,24 +125,3 @@ def _judge(text: str) -> str:
     if not flat.strip("` "):
         raise UsageError("the judge is asked nothing", hint='--judge "every error says what to do"')
     return flat
-
-
-def as_body(words: str) -> list[str]:
-    """A person's lines as they can stand under a task. What would be read as a task, a note or an
-    open fence gets the backslash that makes plain text of it in Markdown.
-    """
-    lines = [line.rstrip() for line in dedent(plain.block(words)).split("\n") if line.strip()]
-    if _inert(lines):
-        return lines
-    return [line if _inert([line]) else _escaped(line) for line in lines]
-
-
-def _inert(lines: Sequence[str]) -> bool:
-    read = parse("\n".join(["- [ ] task", *(f"  {line}" for line in lines)]))
-    alone = len(read.tasks) == 1 and not read.tasks[0].notes and not read.diagnostics
-    return alone and not any(line.lstrip().startswith(">") for line in lines)
-
-
-def _escaped(line: str) -> str:
-    bare = line.lstrip()
-    return f"{line[: len(line) - len(bare)]}\\{bare}"

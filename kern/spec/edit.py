@@ -103,23 +103,21 @@ def replayed(text: str, came: str, key: Key) -> str:
 def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> str:
     """Append the titles under the task, each pending, without those that are there already."""
     index = spec.tasks.index(task)
-    there = {other.text: other.margin for other in spec.tasks if other.parent == index}
-    bullet = task.bullet if task.bullet in "-*+" else "-"
-    margin = [task.below, *there.values()][-1]
-    new = [f"{margin}{bullet} [ ] {title}" for title in titles if title not in there]
-    return insert(text, task.block_end, new)
+    there = {other.text for other in spec.tasks if other.parent == index}
+    return add_tasks(text, spec, [f"- [ ] {one}" for one in titles if one not in there], index)
 
 
-def add_tasks(text: str, spec: Spec, block: Sequence[str]) -> str:
-    """Append top-level tasks, given as lines from the left margin, after the last one there is; in
-    a text without any at its end.
+def add_tasks(text: str, spec: Spec, block: Sequence[str], parent: int | None = None) -> str:
+    """Append tasks, given as lines from the left margin, behind those that are there: below the
+    parent, or at the top level; in a text without any at its end.
     """
-    tops = [task for task in spec.tasks if task.parent is None]
+    beside = [task for task in spec.tasks if task.parent == parent]
+    whole = None if parent is None else spec.tasks[parent]
+    if last := whole or next(reversed(beside), None):
+        margin = beside[-1].margin if beside else last.below
+        return insert(text, last.block_end, [(margin + line).rstrip() for line in block])
     if not block:
         return text
-    if tops:
-        margin = tops[-1].margin
-        return insert(text, tops[-1].block_end, [(margin + line).rstrip() for line in block])
     newline = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text.strip() else newline if text.endswith("\n") else 2 * newline
     return text + gap + newline.join(block) + newline

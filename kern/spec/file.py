@@ -68,11 +68,6 @@ class Documents:
             mode = 0o666 & ~umask
         workspace.replace(place, encode(text), mode=mode, scratch=self.scratch)
 
-    def remove(self, name: str) -> None:
-        place = real(self.root, name)
-        with workspace.reported(place):
-            os.unlink(place)
-
     def form(self, name: str) -> str | None:
         """What stands there: the target of a link, "" for a file, None for anything else."""
         place = self.root / name

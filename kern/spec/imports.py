@@ -8,13 +8,14 @@ trailer of a commit can stand in it.
 import json
 import re
 from collections.abc import Sequence
+from textwrap import dedent
 from typing import NamedTuple
 
 from kern import plain
 from kern.errors import UsageError
 from kern.model import Marker
-from kern.spec import commands, edit, order
-from kern.spec.parse import Spec, Task, parse
+from kern.spec import edit, order
+from kern.spec.parse import EXAMPLE, Spec, Task, parse
 
 MOST_BYTES = 2 << 20
 MOST_TASKS = 500
@@ -53,15 +54,11 @@ def read(data: bytes) -> list[Item]:
             f"that is more than {MOST_BYTES >> 20} MiB: no list of tasks", hint="cut it in parts"
         )
     try:
-        text, bad = data.decode("utf-8-sig").replace("\r\n", "\n"), data.find(b"\0")
-    except UnicodeDecodeError as exc:
-        text, bad = "", exc.start
-    if bad >= 0:
-        line = data.count(b"\n", 0, bad) + 1
-        raise UsageError(
-            f"that is no UTF-8 text, from line {line} on",
-            hint="iconv -f LATIN1 -t UTF-8 FILE | kern add -",
-        )
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise UsageError("that is no UTF-8 text", hint="iconv -f LATIN1 -t UTF-8 FILE | kern add -")
     found = _records(text) if text.lstrip().startswith("{") else _checklist(text)
     if not 0 < len(found) <= MOST_TASKS:
         raise UsageError(
@@ -143,15 +140,51 @@ def _lines(title: str, rest: str, item: Item) -> list[str]:
     body = "\n".join(filter(str.strip, (rest, item.body)))
     if len(body) > LONGEST_BODY:
         body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
-    lines = [f"\\{one}" if re.match(_REFS, one.strip()) else one for one in commands.as_body(body)]
+    lines = [f"\\{one}" if re.match(_REFS, one.strip()) else one for one in as_body(body)]
     named = [f"Refs: {item.ref}"] if item.ref else []
     return [f"- [ ] {title}", *(f"  {line}" for line in (*lines, *item.notes, *named))]
 
 
 def _title(text: str) -> tuple[str, str]:
     """One line, and what of it is too long for that."""
-    title = commands.as_title(plain.line(text, len(text) + 1) or "…")
+    title = as_title(plain.line(text, len(text) + 1) or "…")
     if len(title) <= LONGEST_TITLE:
         return title, ""
     at = max(title.rfind(" ", LONGEST_TITLE // 2, LONGEST_TITLE), LONGEST_TITLE // 2)
     return f"{title[:at].rstrip()} …", f"… {title[at:].strip()}"
+
+
+# ---------------------------------------------------------------- words that say only themselves
+
+_BOX = r"(?:(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ ~xX]?\](?:[ \t]+|$))+"
+
+
+def as_title(text: str) -> str:
+    """One line; a checkbox that was typed along goes."""
+    flat = plain.line(text, len(text))
+    if box := re.match(_BOX, flat):
+        flat = flat[box.end() :]
+    if not flat:
+        raise UsageError("the task says nothing", hint=f'kern add "{EXAMPLE[6:]}"')
+    return flat
+
+
+def as_body(words: str) -> list[str]:
+    """A person's lines as they can stand under a task. What would be read as a task, a note or an
+    open fence gets the backslash that makes plain text of it in Markdown.
+    """
+    lines = [line.rstrip() for line in dedent(plain.block(words)).split("\n") if line.strip()]
+    if _inert(lines):
+        return lines
+    return [line if _inert([line]) else _escaped(line) for line in lines]
+
+
+def _inert(lines: Sequence[str]) -> bool:
+    read = parse("\n".join(["- [ ] task", *(f"  {line}" for line in lines)]))
+    alone = len(read.tasks) == 1 and not read.tasks[0].notes and not read.diagnostics
+    return alone and not any(line.lstrip().startswith(">") for line in lines)
+
+
+def _escaped(line: str) -> str:
+    bare = line.lstrip()
+    return f"{line[: len(line) - len(bare)]}\\{bare}"

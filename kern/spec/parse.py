@@ -84,10 +84,6 @@ class Task:
     def attempts(self) -> int:  # all that were ever noted
         return len(self.of(Kind.ATTEMPT))
 
-    @property
-    def recent_attempts(self) -> int:
-        return self._rounds(0)[-1]
-
     def spent(self, attempts: int) -> int:
         """Of a tier's `attempts` those used up: all where one was the last."""
         return self._rounds(attempts)[-1]
@@ -183,8 +179,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
-        self.stack: list[Task] = []  # those whose block the line may belong to
-        self.places: list[int] = []  # of these, among the tasks
+        self.stack: list[int] = []  # of the tasks whose block the line may belong to
         self.seen: dict[tuple[str, str], int] = {}
         self.diagnostics: list[Diagnostic] = []
         self.closer = ""  # what ends the fence or comment that is open
@@ -195,7 +190,9 @@ class _Reader:
         item = _ITEM.match(line) if stripped[0] in _BULLETS else None
         marker = _MARKERS.get(item["mark"]) if item else None
         if self.closer:  # it belongs to what the opening line belonged to
-            closed = self.closer in stripped if self.closer == "-->" else self._closes(stripped)
+            bare = stripped.rstrip()
+            fence = bare.startswith(self.closer) and not bare.strip(self.closer[0])
+            closed = self.closer in bare if self.closer == "-->" else fence
             self.closer = "" if closed else self.closer
             self.hidden += marker is not None and not closed
             self._own(number, line)
@@ -208,10 +205,6 @@ class _Reader:
         else:
             self._take_other(number, line, stripped)
 
-    def _closes(self, stripped: str) -> bool:
-        bare = stripped.rstrip()
-        return bare.startswith(self.closer) and not bare.strip(self.closer[0])
-
     def _take_other(self, number: int, line: str, stripped: str) -> None:
         if _GLUED.match(stripped):
             self._complain(number, "a task needs a space before and after its brackets: - [ ] text")
@@ -222,7 +215,7 @@ class _Reader:
             self._complain(number, "this is no check: write > **Gate:** … below its task, indented")
         elif note and check and not note[3].strip("`\r\t\0 "):
             self._complain(number, f"the {note[1]} note says nothing")
-        self._own(number, line, note, _FINDING.match(stripped))
+        self._own(number, line, note, stripped)
         if opening := _OPENING.match(stripped.rstrip()):
             self.closer = "-->" if opening[3] else opening[1] or opening[2]
             self.opened, self.hidden = number, 0
@@ -234,42 +227,39 @@ class _Reader:
         indent, above, parent = _columns(item["margin"]), "", None
         self._leave(indent)
         if self.stack:
-            whole, parent = self.stack[-1], self.places[-1]
+            parent = self.stack[-1]
+            whole = self.tasks[parent]
             whole.whole, above = True, whole.text
             whole.open_subtasks |= marker is not Marker.DONE
         self.seen[above, title] = nth = self.seen.get((above, title), 0) + 1
         margin, column = item["margin"].lstrip("\ufeff"), item.start("mark")
         key, bullet = Key(above, title, nth), item["bullet"]
-        task = Task(key, marker, number, column, indent, margin, bullet, parent, number, number)
-        self.places.append(len(self.tasks))
-        self.stack.append(task)
-        self.tasks.append(task)
+        self.stack.append(len(self.tasks))
+        self.tasks.append(
+            Task(key, marker, number, column, indent, margin, bullet, parent, number, number)
+        )
 
     def _leave(self, indent: int) -> None:
         """A task that ends hands its last line to the one above: not each line to all of them."""
-        while self.stack and self.stack[-1].indent >= indent:
-            ended, _ = self.stack.pop(), self.places.pop()
+        while self.stack and self.tasks[self.stack[-1]].indent >= indent:
+            ended = self.tasks[self.stack.pop()]
             if self.stack:
-                self.stack[-1].block_end = max(self.stack[-1].block_end, ended.block_end)
+                above = self.tasks[self.stack[-1]]
+                above.block_end = max(above.block_end, ended.block_end)
 
     def _own(
-        self,
-        number: int,
-        line: str,
-        note: re.Match[str] | None = None,
-        finding: re.Match[str] | None = None,
+        self, number: int, line: str, note: re.Match[str] | None = None, stripped: str = ""
     ) -> None:
         if not self.stack:
             return
-        owner = self.stack[-1]
+        owner = self.tasks[self.stack[-1]]
         owner.block_end = number
         owner.end = owner.end if owner.whole else number
         last = owner.notes[-1] if owner.notes else None
         if note:
-            owner.notes.append(
-                Note(Kind(note[1]), note[3].strip(), number, number, int(note[2] or 0))
-            )
-        elif finding and last and last.kind is Kind.RESEARCH:
+            kind, nth = Kind(note[1]), int(note[2] or 0)
+            owner.notes.append(Note(kind, note[3].strip(), number, number, nth))
+        elif last and last.kind is Kind.RESEARCH and (finding := _FINDING.match(stripped)):
             joined = f"{last.text}\n{finding[1].strip()}".lstrip("\n")
             owner.notes[-1] = last._replace(text=joined, end=number)
         else:
@@ -279,8 +269,7 @@ class _Reader:
         unclosed = None
         if self.closer and (self.hidden or self.stack or not self.tasks):
             what = "comment" if self.closer == "-->" else "code fence"
-            hides = "what kern notes under the task" if self.stack else "what is added below it"
-            hides = f"{self.hidden} task line(s)" if self.hidden else hides
+            hides = f"{self.hidden} task line(s)" if self.hidden else "what stands below it"
             self._complain(self.opened, f"the {what} opened here is never closed and hides {hides}")
             unclosed = self.diagnostics[-1]
         self._leave(-1)

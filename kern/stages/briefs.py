@@ -93,13 +93,11 @@ def brief(
     found call for. `state`: what the task's own gates say before it. `red`: the gate that failed
     the attempt before.
     """
-    above, apart, notices = _parent(task, known), "", known.guidance.notices
+    above, notices = _parent(task, known), known.guidance.notices
     if form.stage is Stage.RESEARCH:
         damage = known.learnings.faults[:_MOST_FAULTS]
         notices = (*notices, *(f"{LEARNINGS}: {fault}" for fault in damage))
     listed = "\n".join(f"- {check}" for check in checks.shown) if checks else ""
-    if listed and "checks" not in form.variables:
-        apart = f"\n\nChecked afterwards, and must pass:\n{listed}"
     whole = (f"At the whole of which this is a part: {text}" for text in _attempts(above))
     attempts = [*whole, *_attempts(task)]
     if attempts and red and not mending:
@@ -120,7 +118,7 @@ def brief(
     mode = "experiment" if is_experiment(task.text) else "implement"
     mode = "decompose" if due is Tier.DECOMPOSE else "mend" if mending else mode
     exempt = {
-        "task": task_text(task, above) + apart,
+        "task": task_text(task, above),
         "checks": listed,
         "guidance": known.guidance.text,
         "neighbours": _neighbours(task, known),

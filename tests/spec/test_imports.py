@@ -97,7 +97,7 @@ def test_a_long_title_goes_on_below_and_a_long_body_is_cut() -> None:
         (b'{"title":' + b"[" * 200_000, "line 1 is no JSON object"),
         (b"\x7fELF\0\0\x01", "is no UTF-8 text"),
         ("- [ ] x".encode("utf-16"), "is no UTF-8 text"),
-        (b"- [ ] ok\n- [ ] caf\xe9\n", "is no UTF-8 text, from line 2 on"),
+        (b"- [ ] ok\n- [ ] caf\xe9\n", "is no UTF-8 text"),
         (b"x" * (imports.MOST_BYTES + 1), "more than 2 MiB"),
         (b"- [ ] x\n" * 501, "lists 501 tasks: at most 500"),
         (bytes(random.Random(3).randbytes(5000)), "is no"),

@@ -345,7 +345,7 @@ def test_the_example_of_the_readme() -> None:
         "- Pattern: what to follow",
         "- Constraint: blockers",
     ]
-    assert (task.attempts, task.recent_attempts, task.end) == (2, 2, 7)
+    assert (task.attempts, task.spent(0), task.end) == (2, 2, 7)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_attempts_count_for_the_tier_since_the_last_skip() -> None:
         for label in ("Attempt 1", "Attempt 2", "Attempt 3", "Skipped", "Attempt 4", "Research")
     )
     task = only("- [ ] a\n" + notes)
-    assert (task.attempts, task.recent_attempts) == (4, 1)
+    assert (task.attempts, task.spent(0)) == (4, 1)
     assert task.full_failures(3) == 1
     assert task.full_failures(4) == 0
 

@@ -218,20 +218,6 @@ def test_as_root_without_a_sandbox_nothing_is_begun(
     assert (snapshot(repo), fake.calls) == (before, [])
 
 
-def test_a_claude_that_is_too_old_says_so_in_its_first_event(
-    repo: Path, git: Git, fake: Fake, typed: Typed
-) -> None:
-    init = {"type": "system", "subtype": "init", "claude_code_version": "1.0.0"}
-    fake.script(research=[{"result": READY, "events": [init]}])
-
-    ran = typed("1", "0")
-
-    assert ran.code == 1
-    assert "\nkern: claude 1.0.0 is too old: kern needs 2." in ran.said
-    assert "hint: npm install -g" in ran.err
-    assert fake.stages == ["research"]
-
-
 def test_good_json_is_read_in_every_shape(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     def result(text: str) -> str:
         fields = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1}
