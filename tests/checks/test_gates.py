@@ -119,54 +119,7 @@ def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verifi
     assert "verified by check" in again.said and "done, UNVERIFIED" not in again.said
 
 
-@pytest.mark.unheld
-def test_a_gate_that_turns_red_between_two_tasks_is_said_and_one_that_cannot_run_ends_the_run(
-    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
-) -> None:
-    """What lies outside of the repository changes as well: a tool, a service."""
-    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
-    git("commit", "--quiet", "--all", "--message=tasks")
-    tool = tmp_path / "tool"
-    tool.write_text("#!/bin/sh\n")
-    tool.chmod(0o755)
-    toml(repo, git, f"[gates]\ncheck = '{tool}'\n")
-    breaks = [f"echo 'exit 1' > {tool}", f"rm {tool}"]
-    mine = "echo y >> own.txt; env -u GIT_REFLOG_ACTION git commit -qm mine own.txt"
-    good = {"result": "- Files: a.txt:1\n\nREADY"}
-    fake.script(
-        # What is committed changes with it, or the gate would not be asked again.
-        research=[good, *({**good, "run": [one, mine]} for one in breaks)],
-        implement=[{"run": [f"echo {n} > n"], "result": "SUCCESS"} for n in range(3)],
-    )
-
-    ran = kern("3", "0")
-
-    assert ran.code == 2, ran.said
-    assert "gate check is red before the task (exit 1): not held against the task" in ran.said
-    assert "UNVERIFIED: red before and after: gate check" in ran.said
-    assert "kern: gate check cannot run (exit 127, command not found)" in ran.said
-    assert "\n2 done, 1 unverified, 1 open; " in ran.said
-    assert fake.stages == ["research", "implement", "commit"] * 2 + ["research"]
-    tool.write_text("#!/bin/sh\n")
-    tool.chmod(0o755)
-    assert kern("1", "0").code == 0
-    assert "- [x] three" in spec(repo)
-
-
 # ---------------------------------------------------------------- after it
-
-
-def test_the_baseline_runs_once_for_an_unchanged_tree(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
-) -> None:
-    count = tmp_path / "count"
-    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
-    git("commit", "--quiet", "--all", "--message=tasks")
-    toml(repo, git, f"[gates]\ncheck = 'echo x >> {count}'\n")
-
-    assert inline(3).code == 0
-    # Before the first task, and after each: what a task leaves is what the next one begins with.
-    assert count.read_text().count("x") == 4
 
 
 @pytest.mark.unheld
@@ -403,24 +356,6 @@ def test_a_commit_that_a_gate_made_before_a_kill_is_no_proof(
     go.touch()
     kern("1", "0")
     assert "evil" not in git("log", "--format=", "--name-only", f"{base}..HEAD").split()
-
-
-@pytest.mark.unheld
-def test_a_persons_commit_during_a_gate_stays_in_the_index(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    commits = "echo work >> own.txt; git -c core.hooksPath=/dev/null commit -qm work own.txt"
-    free = f"env -u GIT_REFLOG_ACTION sh -c '{commits}'"
-    toml(
-        repo,
-        git,
-        f"[gates]\nc = '''[ ! -e n ] || [ -e .git/once ] || {{ touch .git/once; {free}; }}'''\n",
-    )
-    fake.script(implement=[GREEN])
-    ran = inline(1)
-    assert ran.code == 0, ran.said
-    assert "own.txt" not in git("status", "--porcelain")
-    assert git("show", "HEAD:own.txt").endswith("work")
 
 
 def test_a_kern_toml_that_the_next_task_could_not_read_fails_the_attempt(

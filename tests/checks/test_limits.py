@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from kern.events import LimitReset
 from tests.conftest import BUSY, Fake, Git, Inline, survivors
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 NOW = 1_800_000_000.0
 SAID = "You've hit your session limit"
-FRESH = "- Files: a.txt:1\n\nREADY"
 
 
 def limit(resets_at: float | None, *run: str) -> dict[str, Any]:
@@ -64,16 +62,6 @@ def test_it_waits_for_the_reset_and_runs_the_same_stage_again(
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
     assert "usage limit: You've hit your session limit" in ran.err
     assert "waiting until" in ran.err
-
-
-def test_a_limit_that_holds_longer_than_it_said_is_asked_less_and_less_often(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    fake.script(research=[*[limit(NOW - 1)] * 4, {"result": FRESH}])
-    ran = inline(1, clock=lambda: NOW)
-    assert ran.code == 0, ran.err
-    waits = [event.seconds for event in ran.events if isinstance(event, LimitReset)]
-    assert waits == [5, 20, 80, 320]
 
 
 @pytest.mark.parametrize(

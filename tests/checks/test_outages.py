@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kern.events import LimitReset, Outage
+from kern.events import Outage
 from kern.journal import totals
 from kern.pipeline import waits
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
@@ -129,25 +129,6 @@ def test_an_agent_without_a_sign_of_life_waits_for_its_api(
     assert len(pauses(ran)) == 2  # after three tries
     assert "(timed out: no sign of life for 1 s)" in ran.err
     assert "**Attempt" not in (repo / "SPEC.md").read_text()
-
-
-def test_a_machine_that_slept_meanwhile_looks_at_once(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    told = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": NOW + 4 * 3600}
-    limit = {**error(429, "You've hit your session limit"), "events": [{"rate_limit_info": told}]}
-    limit["events"][0]["type"] = "rate_limit_event"
-    fake.script(research=[limit, *[REFUSED] * 4, GOOD["research"]])
-    clock = Clock()
-
-    def sleep(seconds: float) -> None:
-        clock.sleep(seconds if clock.now >= NOW + 9 * 3600 else 9 * 3600)
-
-    ran = inline(1, sleep=sleep, clock=clock)
-
-    assert ran.code == 0, ran.err
-    assert sum(isinstance(one, LimitReset) for one in ran.events) == 1
-    assert clock.slept < 9 * 3600 + 60
 
 
 @pytest.mark.parametrize("how", ["stop", "Ctrl-C", "SIGKILL"])

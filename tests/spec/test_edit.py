@@ -1,17 +1,13 @@
 """Edits of SPEC.md: what must change changes, every other byte stays."""
 
 import re
-import time
-from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Spec, Task, parse
-from tests.conftest import Fake, Git, Inline
 from tests.spec.test_parse import documents, offset
 
 
@@ -218,58 +214,3 @@ def test_a_tick_changes_markers_alone() -> None:
             assert again.tasks[index].marker is Marker.DONE, seed
             changed = {i for i, (a, b) in enumerate(zip(text, new, strict=True)) if a != b}
             assert changed <= {offset(text, t) for t in parsed.tasks}, seed
-
-
-SHAPES = (
-    "- [~] a\n{0}",
-    "- [{0}] a\r\n  - [~] b\r\n  - [{1}] c",
-    "- [{0}] a\n  - [{1}] b\n    - [~] c\n- [{1}] d\n",
-    "- [{0}] a\n  - [{1}] b\n    - [~] c\n    - [{1}] d\n  - [{0}] e\n",
-    "- [{0}] a\n- [{1}] a\n  - [~] b\n",
-)
-PERSONS: dict[str, Callable[[str], str]] = {
-    "nothing": lambda text: text,
-    "a line above": lambda text: "# Tasks\n\n" + text,
-    "a line below": lambda text: text + "\nmore\n",
-    "a task below": lambda text: "- [ ] another\n" + text,
-}
-
-
-# -------------------------------------------------------------------- size
-
-
-@pytest.mark.slow
-def test_edits_of_ten_thousand_tasks_are_no_problem() -> None:
-    text = "".join(f"- [ ] task {i}\r\n  > **Research:** r\r\n" for i in range(10_000))
-    parsed, task = under(text, 9_999)
-    began = time.process_time()
-    edit.mark(text, task, Marker.DONE)
-    edit.tick(text, parsed, task)
-    edit.annotate(text, task, ["> **Blocked:** no"])
-    edit.add_subtasks(text, parsed, task, ["a", "b"])
-    assert time.process_time() - began < 2
-
-
-# -------------------------------------------------------------------- a whole run
-
-
-@pytest.mark.parametrize(
-    "odd", [b"caf\xe9", b"\x01\x0c\x1b[31m", b"nul \x00", b"\xc3\xa9 & {TASK} $1"]
-)
-def test_odd_bytes_of_a_task_go_through_a_whole_run(
-    repo: Path, fake: Fake, inline: Inline, git: Git, odd: bytes
-) -> None:
-    text = b"\xef\xbb\xbf# T\r\n\r\n-\t[ ]\ttask " + odd + b"\r\n\tits \xff\r\n* [X] done\x0c"
-    (repo / "SPEC.md").write_bytes(text)
-    heard = inline(1)
-    assert heard.code == 0, heard.err
-    assert "warning" not in heard.err
-    assert fake.stages == ["research", "implement", "commit"]
-    new = (repo / "SPEC.md").read_bytes()
-    notes = [line for line in new.split(b"\r\n") if b"> " in line]
-    assert len(notes) == 4
-    for note in notes:
-        new = new.replace(note + b"\r\n", b"")
-    assert new == text.replace(b"[ ]", b"[x]")
-    assert git("log", "--format=%s") == "do the task\nstart"
-    assert git("for-each-ref", "refs/kern") == ""

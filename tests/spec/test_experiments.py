@@ -142,18 +142,6 @@ def test_what_every_attempt_learned_is_kept_once(lab: Path, fake: Fake, inline: 
     assert said == "Caches are small.\n"
 
 
-def test_one_that_could_not_be_tried_is_skipped_and_teaches_nothing(
-    lab: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[{"result": "SKIPPED: there is no key for the service"}])
-
-    ran = inline()
-
-    assert (ran.code, outcomes(ran)) == (1, [Outcome.SKIPPED])
-    assert not (lab / "LEARNINGS.md").exists()
-    assert spec(lab).startswith(f"- [ ] {TASK}\n")
-
-
 # ---------------------------------------------------------------- surroundings
 
 

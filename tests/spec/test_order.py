@@ -1,7 +1,6 @@
 """What waits for what: faults with their lines, before a run; and the drawing of it."""
 
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -103,25 +102,6 @@ def test_a_task_waits_exactly_for_what_is_open_by_its_notes_and_those_above_it()
         nothing = select(parsed) is None and done != {task.text for task in parsed.tasks}
         assert not nothing or order.faults(parsed), lines
     assert waiting > 300
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        "".join(f"- [ ] {i}\n  > **After:** {(i + 1) % 10_000}\n" for i in range(10_000)),
-        "".join(f"- [ ] {i}\n  > **After:** {i + 1}\n" for i in range(10_000)),
-        "- [ ] same\n  > **After:** same\n" * 10_000,
-        "".join(f"{' ' * i}- [ ] {i}\n{' ' * i} > **After:** {i // 2}\n" for i in range(2_000)),
-    ],
-    ids=["circle", "chain", "twins", "nested"],
-)
-def test_long_lists_are_no_problem(text: str) -> None:
-    parsed = parse(text)
-    began = time.process_time()
-    order.faults(parsed)
-    select(parsed)
-    assert time.process_time() - began < 8
 
 
 # ---------------------------------------------------------------- what needs a person

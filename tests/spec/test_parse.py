@@ -93,10 +93,6 @@ def offset(text: str, task: Task) -> int:
     return sum(len(line) + 1 for line in text.split("\n")[: task.line - 1]) + task.column
 
 
-def texts(text: str) -> list[str]:
-    return [task.text for task in parse(text).tasks]
-
-
 def only(text: str) -> Task:
     (task,) = parse(text).tasks
     return task
@@ -228,11 +224,6 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(end: str, bom: str, fina
     assert all(text[offset(text, task)] == task.marker for task in parsed.tasks)
 
 
-def test_only_a_newline_ends_a_line() -> None:
-    for odd in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029":
-        assert texts(f"- [ ] one{odd}- [ ] two\n- [ ] three") == [f"one{odd}- [ ] two", "three"]
-
-
 # -------------------------------------------------------------------- malformed markers
 
 
@@ -249,35 +240,6 @@ def test_brackets_with_up_to_three_wrong_characters_are_a_malformed_marker(
         (fault,) = parsed.diagnostics
         assert fault.line == 2
         assert f"[{mark}]" in fault.message
-
-
-def test_a_dash_gets_a_hint_of_its_own() -> None:
-    (fault,) = parse("- [-] dropped\n").diagnostics
-    assert "use [x] or delete it" in fault.message
-    (fault,) = parse("- [] empty\n").diagnostics
-    assert "use [x] or delete it" not in fault.message
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "- [abcd] four characters",
-        "- [](link)",
-        "- [x ](link)",
-        "- []glued",
-        "- [-]: reference",
-        "- [[]] wiki",
-        "- text []",
-        "- [1][2]",
-        "[-] no bullet",
-        "> - [-] quoted",
-        "```\n- [-] fenced\n```",
-        "<!--\n- [] commented\n-->",
-        "- [ ] fine [-] []",
-    ],
-)
-def test_what_is_no_malformed_marker(line: str) -> None:
-    assert parse(line).diagnostics == ()
 
 
 # -------------------------------------------------------------------- subtasks and identity
@@ -325,29 +287,6 @@ def test_equal_texts_are_told_apart_by_their_parent_and_their_order() -> None:
 # -------------------------------------------------------------------- notes
 
 
-def test_the_example_of_the_readme() -> None:
-    task = only(
-        "- [~] In-progress task\n"
-        "  > **Research:**\n"
-        "  >   - Files: path:lines\n"
-        "  >   - Pattern: what to follow\n"
-        "  >   - Constraint: blockers\n"
-        "  > **Attempt 1:** what failed\n"
-        "  > **Attempt 2:** different approach that also failed\n"
-    )
-    assert [(note.kind, note.number, note.line) for note in task.notes] == [
-        (Kind.RESEARCH, 0, 2),
-        (Kind.ATTEMPT, 1, 6),
-        (Kind.ATTEMPT, 2, 7),
-    ]
-    assert task.notes[0].text.split("\n") == [
-        "- Files: path:lines",
-        "- Pattern: what to follow",
-        "- Constraint: blockers",
-    ]
-    assert (task.attempts, task.spent(0), task.end) == (2, 2, 7)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -376,12 +315,6 @@ def test_a_note_belongs_to_the_task_that_it_is_indented_under() -> None:
     assert [note.text for note in b.notes] == ["b's"]
     assert c.notes == []
     assert (a.end, a.block_end, b.end) == (2, 5, 4)
-
-
-def test_notes_in_a_fence_or_comment_do_not_count() -> None:
-    for opening, closing in (("```", "```"), ("<!--", "-->")):
-        task = only(f"- [ ] a\n  {opening}\n  > **Blocked:** no\n  {closing}\n")
-        assert task.notes == []
 
 
 def test_attempts_count_for_the_tier_since_the_last_skip() -> None:

@@ -155,14 +155,6 @@ def test_the_task_in_progress_comes_back_with_its_notes(gone: str, end: str) -> 
     assert "vanished" in warnings[0] and ("\n" in text.replace("\r\n", "")) == (end == "\n")
 
 
-@pytest.mark.parametrize("which", [0, 1, 2])
-def test_of_twins_the_one_in_progress_is_there_afterwards(which: int) -> None:
-    tasks = ["- [ ] a\n"] * 3
-    tasks[which] = "- [~] a\n"
-    text, _ = reapply("".join(tasks), "".join(tasks[:which] + tasks[which + 1 :]))
-    assert [task.marker for task in parse(text).tasks].count(Marker.ACTIVE) == 1
-
-
 @pytest.mark.parametrize("marker", ["[x]", "[X]"])
 @pytest.mark.parametrize("line", ["[~] second", "[ ] third", "[ ] part two"])
 def test_a_tick_that_kern_did_not_set_goes_back(line: str, marker: str) -> None:
@@ -194,11 +186,6 @@ def test_what_hides_the_tasks_goes(line: str) -> None:
     for after in (hidden, hidden + closing):
         text, _ = reapply(BEFORE, after)
         assert [task.text for task in parse(text).active] == ["second"]
-
-
-def test_what_is_malformed_by_now_is_said() -> None:
-    _, warnings = reapply(BEFORE, BEFORE.replace("[ ] third", "[] third"))
-    assert any("malformed" in line for line in warnings)
 
 
 # ---------------------------------------------------------------- in a run
