@@ -178,6 +178,7 @@ def _runners(role: Role, named: Choice, settings: Settings, *, own: bool) -> tup
     return tuple(replace(one, model=one.model or usual.get(one.agent, "")) for one in runners)
 
 
+@cache  # a run reads each several times, and jinja2 parses in milliseconds
 def read(role: Role, text: str, origin: str) -> Template:
     """A prompt file. Raises UsageError."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
@@ -219,6 +220,11 @@ def _jinja() -> Any:
     return ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+
+
+@cache
+def _compiled(part: str) -> Any:
+    return _jinja().from_string(part)
 
 
 def _variables(body: str, origin: str, above: int) -> set[str]:
@@ -276,7 +282,7 @@ def compose(
 
 def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
     try:
-        return str(_jinja().from_string(part).render(texts)).strip()
+        return str(_compiled(part).render(texts)).strip()
     except Exception as exc:  # whatever a project's own expression raises
         raise UsageError(
             f"{form.origin} cannot be filled in: {exc}",
