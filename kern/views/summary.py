@@ -11,7 +11,7 @@ from typing import Any
 from kern import plain
 from kern.events import RunEnded
 from kern.journal import sentences, totals
-from kern.journal.history import History, Task, fold
+from kern.journal.history import History, Run, Story, Task, fold
 from kern.journal.totals import NOWHERE, Agent, Standing
 from kern.model import UNVERIFIED, Need, unverified
 from kern.views.log import local
@@ -40,14 +40,13 @@ def lines(ended: RunEnded) -> Iterator[Row]:
 
 def headline(ended: RunEnded, found: History) -> str:
     """Of this run, which is the last of the night."""
-    ends = [*found.runs.values()][-1].ends if found.runs else Counter[str]()
+    run = [*found.runs.values()][-1] if found.runs else Run()
     bare = sum(unverified(proved) for _, _, proved in ended.done)
     still = "SPEC.md unreadable" if ended.open_tasks is None else f"{ended.open_tasks} open"
-    counts = _counts(len(ended.done), ends["concluded"], bare, ended.needs, ended.held)
+    counts = _counts(len(ended.done), run.ends["concluded"], bare, ended.needs, ended.held)
     paid = "" if ended.cost.known is None else " (API-equivalent)"
     used = f", {sentences.short(ended.tokens)} tokens" if ended.tokens else ""
-    waits = totals.waited(*totals.outages(found.of("outage")))
-    times = ", ".join(filter(None, (plain.span(ended.seconds), waits)))
+    times = ", ".join(filter(None, (plain.span(ended.seconds), _waited(run))))
     return f"{', '.join((*counts, still))}; {ended.cost}{paid}{used}, {times}"
 
 
@@ -56,7 +55,12 @@ def _night(found: History) -> str:
     since = local(runs[0].records[0]["time"], "%a %H:%M")
     took = plain.span(sum(run.ended - run.began for run in runs))
     counts = f"{len(found.ended('done'))} done in {len(runs)} runs"
-    return f"in all since {since}, as below: {counts}; {found.spent.cost}, {took}"
+    times = ", ".join(filter(None, (took, _waited(found))))
+    return f"in all since {since}, as below: {counts}; {found.spent.cost}, {times}"
+
+
+def _waited(found: Story) -> str:
+    return totals.waited(*totals.outages(found.of("outage")))
 
 
 def _counts(
@@ -79,8 +83,8 @@ def report(found: History, now: Standing, *, markdown: bool = False) -> str:
     counts = ", ".join(_counts(done, tried, _unproven(found, now), needs, now.held))
     where = f"in {plain.count(len(found.runs), 'run')}"
     head = f"{counts} {where}; {found.spent.in_words(done)} (costs are API-equivalent)"
-    waits = totals.waited(*totals.outages(found.of("outage")))
-    texts = [head, *filter(None, [waits]), *(text for text, _ in body(found, now, full=True))]
+    rows = (text for text, _ in body(found, now, full=True))
+    texts = [head, *filter(None, [_waited(found)]), *rows]
     return plain.block("\n".join(map(_markdown, texts) if markdown else texts))
 
 
