@@ -1,10 +1,11 @@
-"""A process that has kern imported and forks it for each run, see crashing_kern.py."""
+"""A process that has kern imported and forks it for each run: tests/scenarios/forked.py."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,18 +59,26 @@ class Server:
 
 class Stable(Server):
     def __init__(self) -> None:
-        super().__init__("tests.kit.crashing_kern")
+        super().__init__("tests.scenarios.forked")
 
-    def kern(
-        self, argv: Sequence[str], cwd: Path, where: str = "", env: Mapping[str, str] | None = None
-    ) -> Ran:
-        """kern in that folder and environment (the test's own by default), until it ends; or
-        until it dies after its own write `where`.
-        """
-        given = {**os.environ, **(env or {})}
-        job = {"argv": argv, "cwd": str(cwd), "env": given, "where": where}
-        said = self.ask(job)
-        assert said["code"] != -signal.SIGALRM, f"kern did not end:\n{said['out']}{said['err']}"
-        ran = Ran(said["code"], said["out"], said["err"])
+    def kern(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> Ran:
+        """kern in that folder and environment (the test's own by default), until it ends."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = {"out": f"{folder}/out", "err": f"{folder}/err"}
+            for file in files.values():
+                Path(file).touch()
+            job: dict[str, Any] = {
+                "argv": argv,
+                "cwd": str(cwd),
+                "env": {**os.environ, **(env or {})},
+            }
+            job |= {"stdin": os.devnull, "events": "", "at": 0, "what": "", **files}
+            code = self.ask(job)
+            said = [
+                Path(file).read_bytes().decode("utf-8", "surrogateescape")
+                for file in files.values()
+            ]
+        assert code != -signal.SIGALRM, f"kern did not end:\n{''.join(said)}"
+        ran = Ran(code, *said)
         ran.said.encode()  # fails on what is no UTF-8
         return ran

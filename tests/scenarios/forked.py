@@ -1,8 +1,8 @@
 """A process with kern's modules loaded, forked for each kern that is typed: an interpreter's start
 and kern's imports are paid for once. Of kern it knows the entry point's name and nothing else.
 
-A job per line, {"argv", "cwd", "env", "stdin", "out", "events", "at", "what"}; answers the exit
-code. `events` names a file for what kern writes that lasts, see `Watch`; before the `at`-th of
+A job per line, {"argv", "cwd", "env", "stdin", "out", "err", "events", "at", "what"}; answers the
+exit code. `events` names a file for what kern writes that lasts, see `Watch`; before the `at`-th of
 these, or before `at` itself (`stage2.json 3`: the third of that name), `what` happens: a signal's
 name, or an errno's with which that write fails.
 """
@@ -10,10 +10,12 @@ name, or an errno's with which that write fails.
 import contextlib
 import ctypes
 import errno
+import gc
 import importlib
 import importlib.metadata
 import json
 import os
+import pkgutil
 import re
 import signal
 import sys
@@ -25,9 +27,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.kit.crashing_kern import import_all, obey
+import kern
 
 MOST_S = 300  # of one kern: a test must not hang with it
+# What kern's libraries load at their first use.
+LATE = (
+    ("filelock", "SoftFileLock"),
+    ("git", "Repo"),
+    ("jinja2.sandbox", "SandboxedEnvironment"),
+    ("typer._adapters", "try_build_adapter"),
+)
 WRITES = os.O_WRONLY | os.O_RDWR
 # Commands of git after which something else stands under a name, or in the person's index.
 INDEX = {"read-tree", "update-index", "reset"}
@@ -133,14 +142,14 @@ def become(job: dict[str, Any], main: Any) -> None:
     code = 99
     try:
         signal.alarm(MOST_S)
-        for number, file in enumerate((job["stdin"], job["out"], job["out"])):
+        for number, file in enumerate((job["stdin"], job["out"], job["err"])):
             os.dup2(os.open(file, os.O_RDWR | os.O_APPEND), number)
         os.chdir(job["cwd"])
         os.environ.clear()
         os.environ.update(job["env"])
         time.tzset()
         tempfile.tempdir = None  # it was asked for before the fork, in another environment
-        place = os.path.join(job["env"]["FAKE_CLAUDE"], "kill")
+        place = os.path.join(job["env"].get("FAKE_CLAUDE", ""), "kill")
         threading.Thread(target=obey, args=(place,), daemon=True).start()
         if job["events"]:
             Watch(job)
@@ -156,6 +165,28 @@ def become(job: dict[str, Any], main: Any) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def obey(place: str) -> None:
+    """A signal for kern, where an agent or a hook has written its number into that file: in a
+    sandbox they cannot send one.
+    """
+    while True:
+        with contextlib.suppress(FileNotFoundError), open(place) as file:
+            signum = int(file.read())
+            os.unlink(place)
+            os.kill(os.getpid(), signum)
+        time.sleep(0.005)
+
+
+def import_all() -> None:
+    """What kern imports late is imported once, before the forks."""
+    for found in pkgutil.walk_packages(kern.__path__, "kern."):
+        if found.name != "kern.__main__":
+            importlib.import_module(found.name)
+    for name, attribute in LATE:
+        getattr(importlib.import_module(name), attribute)
+    gc.freeze()  # nothing to look through in each fork
 
 
 def main() -> None:

@@ -136,7 +136,7 @@ class World:
         cwd = self.top / "project" / self.row.get("cwd", ".")
         job: Row = {"argv": shlex.split(typed), "cwd": str(cwd), "env": self.env, "at": at}
         job |= {name: str(self.top / name) for name in ("stdin", "out")}
-        job |= {"events": events, "what": what}
+        job |= {"err": job["out"], "events": events, "what": what}
         ended = threading.Event()
         beside = threading.Thread(target=self.do_meanwhile, args=(ended,))
         beside.start()
