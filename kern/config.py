@@ -9,7 +9,7 @@ from typing import Any
 
 from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
-from kern.model import Aide, Output, Role, Stage
+from kern.model import Aide, Role, Stage
 from kern.models import Choices
 from kern.toml import Wrong
 
@@ -134,10 +134,10 @@ class Settings:
         times = [_GATE_S, *(gate.timeout for gate in self.gates)]
         return max(times) if all(times) else 0.0
 
-    def idle(self, output: Output) -> float:
+    @property
+    def idle(self) -> float:
         """The time without a sign of life after which an agent is ended; 0: none."""
-        silent = output is Output.JSON  # until its end
-        return self.patience + 60 if self.patience and not silent else 0.0
+        return self.patience + 60 if self.patience else 0.0
 
 
 # ---------------------------------------------------------------- what a file may say

@@ -28,13 +28,6 @@ class Aide(StrEnum):
 Role = Stage | Aide
 
 
-class Output(StrEnum):
-    """How an agent prints what it does."""
-
-    JSON = "json"  # all of it at the end
-    STREAM = "stream-json"  # as it happens
-
-
 class Tier(StrEnum):
     """What follows failed attempts."""
 

@@ -6,31 +6,17 @@ Facts measured with 2.1.197 and 2.1.329 against a scripted API.
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from kern.agents import claude_stop_hook, faults, places
-from kern.agents import result as results
-from kern.agents.protocol import (
-    Agent,
-    AgentError,
-    Answer,
-    AtLimit,
-    Call,
-    Ended,
-    Failed,
-    OverBudget,
-    Start,
-    TryAgain,
-    Unusable,
-)
+from kern.agents import claude_stop_hook, faults, protocol, transcript
+from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Act, Aide, Role, Stage
 
 LOGIN = "run `claude` by hand and log in, or set ANTHROPIC_API_KEY; then run kern again"
 _ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
 _READ = ("Read", "Glob", "Grep")
-TOOLS: Mapping[Role, tuple[str, ...]] = {
+_TOOLS: Mapping[Role, tuple[str, ...]] = {
     Stage.RESEARCH: (*_READ, "Task", "WebSearch", "WebFetch"),
     Stage.IMPLEMENT: (
         *("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep"),
@@ -53,21 +39,15 @@ _ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     "DISABLE_AUTOUPDATER": "1",
 }
-_LOGIN_STATUS = (401, 403)
-_UNUSABLE = {  # by its own words for an error
-    "model_not_found": (
-        "claude does not know the model",
-        "change `model:` at the top of the stage's prompt, in .kern/prompts/",
-    ),
-    "billing_error": ("the account cannot pay", "pay, then run kern again"),
-    "authentication_failed": ("claude is not logged in", LOGIN),
-}
-_FULL = ("prompt_too_long", "blocking_limit", "image_error")
+_TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 _EXHAUSTED = {
     "error_max_turns": "the agent used up its turns",
     "error_max_budget_usd": "the agent used up its budget",
     "error_max_structured_output_retries": "the agent gave no structured answer",
 }
+# What an API's error says of itself beside its status.
+_FULL = r"prompt_too_long|blocking_limit|image_error"
+_LOGGED_OUT = r"authentication_failed|Not logged in"
 
 
 def start(call: Call) -> Start:
@@ -75,8 +55,8 @@ def start(call: Call) -> Start:
     the system prompt.
     """
     works, small = call.role is Stage.IMPLEMENT, call.role in _SMALL
-    argv = [call.program, "-p", "--output-format", str(call.output)]
-    argv += ["--verbose", "--no-session-persistence", "--tools", ",".join(AGENT.offers(call.role))]
+    argv = [call.program, "-p", "--output-format", "stream-json", "--verbose"]
+    argv += ["--no-session-persistence", "--tools", ",".join(AGENT.offers(call.role))]
     argv += ["--model", call.model] if call.model else []
     argv += ["--effort", call.effort] if call.effort else []
     spare = "haiku" if "sonnet" in call.model else "sonnet"
@@ -104,17 +84,17 @@ def watch(value: Object) -> Act | None:
     """Where the API refuses the key for the second time in a row, claude would ask ten times more,
     for three minutes.
     """
-    status = results.whole(value.get("error_status"))
-    again = value.get("subtype") == "api_retry" and results.whole(value.get("attempt")) > 1
-    if again and status in _LOGIN_STATUS:
-        said = f"the API answers {status} ({value.get('error') or 'no reason given'})"
-        raise Unusable(f"claude is not logged in: {said}", LOGIN)
-    message = results.part(value, "message")
-    if value.get("type") != "assistant" or not message:
-        return None
-    asked = [block for block in _blocks(value) if block.get("type") == "tool_use"]
-    calls = tuple(results.call(one.get("name"), one.get("input")) for one in asked)
-    return Act(str(message.get("id") or ""), calls, results.answer(message).tokens)
+    match value:
+        case {"subtype": "api_retry", "error_status": 401 | 403 as status, "attempt": int(again)}:
+            if again > 1:
+                said = f"the API answers {status} ({value.get('error') or 'no reason given'})"
+                raise protocol.Unusable(f"claude is not logged in: {said}", LOGIN)
+        case {"type": "assistant", "message": {**message}} if message:
+            asked = (one for one in transcript.parts(message, "content") if "input" in one)
+            calls = tuple(transcript.call(one.get("name"), one["input"]) for one in asked)
+            used = transcript.tokens([transcript.part(message, "usage")], _TOKENS)
+            return Act(str(message.get("id") or ""), calls, used)
+    return None
 
 
 def read(seen: Iterable[Object], ended: Ended) -> Answer:
@@ -122,31 +102,34 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     says success, an interrupted claude exits 0.
     """
     result: Object | None = None
-    version, sent_back = "", 0
-    errors, denied = set[str](), list[str]()
-    limit: Object | None = None
+    version, sent_back, errors, denied = "", 0, list[str](), list[str]()
+    limit: Mapping[Any, Any] | None = None
     for value in seen:
-        match value.get("type"):
-            case "system" if value.get("subtype") == "init":
-                version = str(value.get("claude_code_version") or version)
-            case "assistant" if isinstance(value.get("error"), str):
-                errors.add(value["error"])
-            case "user" if value.get("isSynthetic"):
-                texts = [str(block.get("text")) for block in _blocks(value)]
-                sent_back += any(text.startswith("Stop hook feedback:") for text in texts)
-            case "rate_limit_event":
-                info = results.part(value, "rate_limit_info")
-                limit = info if info.get("status") == "rejected" else limit
-            case "result":
+        match value:
+            case {"type": "system", "subtype": "init", "claude_code_version": str(version)}:
+                pass
+            case {"type": "assistant", "error": str(word)}:
+                errors.append(word)
+            case {"type": "user", "isSynthetic": True, "message": dict(message)}:
+                sent_back += any(map(_is_feedback, transcript.parts(message, "content")))
+            case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", **info}}:
+                limit = info
+            case {"type": "result"}:
                 result = value
-                denied += map(_denial, results.parts(value, "permission_denials"))
+                denied += map(_denial, transcript.parts(value, "permission_denials"))
     if result is None:
         raise _silent(ended)
-    found = replace(
-        results.answer(result),
-        version=version,
-        denied=tuple(dict.fromkeys(denied)),
-        sent_back=sent_back,
+    text, turns = result.get("result"), transcript.number(result.get("num_turns"))
+    found = Answer(
+        result,
+        text if isinstance(text, str) else "",
+        transcript.number(result.get("total_cost_usd")),
+        None if turns is None else int(turns),
+        str(result.get("session_id") or ""),
+        transcript.tokens([transcript.part(result, "usage")], _TOKENS),
+        version,
+        tuple(dict.fromkeys(denied)),
+        sent_back,
     )
     if error := _error(found, errors, limit):
         error.answer = found
@@ -154,39 +137,39 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     return found
 
 
-def _error(found: Answer, errors: set[str], limit: Object | None) -> AgentError | None:
+def _error(found: Answer, errors: list[str], limit: Mapping[Any, Any] | None) -> AgentError | None:
     result, wrong = found.result, bool(found.result.get("is_error"))
     subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    status = results.whole(result.get("api_error_status")) or None
-    listed = result.get("errors")
-    said = found.text.strip() or "; ".join(map(str, listed if isinstance(listed, list) else ()))
-    said = said or str(result.get("subtype") or "no reason given")
-    resets_at = results.whole(limit.get("resetsAt")) or None if limit else None
+    status = transcript.whole(result.get("api_error_status")) or None
+    said = found.text.strip() or str(result.get("errors") or result.get("subtype") or "no reason")
     if wrong and limit is not None:
-        return AtLimit(said, resets_at)
+        return protocol.AtLimit(said, resets_at=transcript.whole(limit.get("resetsAt")) or None)
     if subtype == "error_during_execution" or terminal.startswith("aborted"):
-        return TryAgain(f"the agent was interrupted: {said}")
+        return protocol.TryAgain(f"the agent was interrupted: {said}")
     if subtype in _EXHAUSTED:
-        kind = OverBudget if subtype == "error_max_budget_usd" else Failed
+        kind = protocol.OverBudget if subtype == "error_max_budget_usd" else protocol.Failed
         return kind(f"{_EXHAUSTED[subtype]}: {said}")
     if not wrong:
         how = f"the agent took the prompt for a command of its own: {said}"
         hint = "a prompt file in .kern/prompts/ may be at fault"
-        return Unusable(how, hint) if found.turns == 0 else None
+        return protocol.Unusable(how, hint) if found.turns == 0 else None
     if re.search(r"(?i)hit your .{0,20}limit", said):
-        return AtLimit(said)
-    if status in _LOGIN_STATUS or "Not logged in" in said:
-        errors = {"authentication_failed"}
-    for name in _UNUSABLE.keys() & ({"model_not_found"} if status == 404 else errors):
-        what, hint = _UNUSABLE[name]
-        return Unusable(f"{what}: {said}", hint)
-    if terminal in _FULL or status == 413:
-        return Failed(f"the agent's context is full: {said}")
+        return protocol.AtLimit(said)
     if "max_output_tokens" in errors or result.get("stop_reason") == "refusal":
-        return Failed(said)
-    if status and 400 <= status < 500 and status not in (408, 409, 429):
-        return Unusable(f"the API refused the request: {said}", "kern doctor checks the agent")
-    return faults.passing(said, status)
+        return protocol.Failed(said)
+    # Its own word for the error stands for the status that it has elsewhere.
+    words = f"{errors} {said}"
+    if status in (401, 403) or re.search(_LOGGED_OUT, words):
+        status = 401
+    elif "billing_error" in errors:
+        status = 402
+    elif "model_not_found" in errors:
+        status = 404
+    elif re.search(_FULL, terminal):
+        status = 413
+    if status in (None, 408, 409, 429) or status >= 500:  # a limit has told itself by now
+        return faults.passing(said, status)
+    return faults.of_api("claude", said, status=status, login=LOGIN)
 
 
 def _silent(ended: Ended) -> AgentError:
@@ -194,37 +177,36 @@ def _silent(ended: Ended) -> AgentError:
     lines = ended.stderr.strip().splitlines()
     told = next((line for line in lines if line.lower().startswith("error:")), "")
     if "cannot be used with root" in ended.stderr:
-        return Unusable(f"claude refuses to run as root: {lines[0]}", _ORDINARY)
+        return protocol.Unusable(f"claude refuses to run as root: {lines[0]}", _ORDINARY)
     if told and ended.code == 1 and "unknown option" not in told and not ended.overflow:
-        return Unusable(f"claude refused to start: {told}", "kern doctor checks the agent")
+        return protocol.Unusable(f"claude refused to start: {told}", "kern doctor checks the agent")
     return faults.unanswered("claude", ended, login=LOGIN)
 
 
-def _blocks(value: Object) -> list[dict[str, Any]]:
-    """The content of a message, block by block."""
-    return results.parts(results.part(value, "message"), "content")
+def _is_feedback(block: Object) -> bool:
+    return str(block.get("text")).startswith("Stop hook feedback:")
 
 
 def _denial(denied: Object) -> str:
     """`Write: a.txt`: a call that was refused."""
-    given = results.part(denied, "tool_input")
+    given = transcript.part(denied, "tool_input")
     detail = str(given.get("command") or given.get("file_path") or "")
     return f"{denied.get('tool_name')}{f': {detail}' if detail else ''}"
 
 
 def _admit(env: Mapping[str, str], *, root: bool) -> None:
     if root and not env.get("IS_SANDBOX"):
-        raise Unusable("claude refuses to work unattended as root", _ORDINARY)
+        raise protocol.Unusable("claude refuses to work unattended as root", _ORDINARY)
 
 
 AGENT = Agent(
-    **places.facts("claude"),
+    **protocol.facts("claude"),
     start=start,
     read=read,
     watch=watch,
     admit=_admit,
     login=LOGIN,
-    tools=TOOLS,
+    tools=_TOOLS,
     contract=True,
     gates=True,
     guidance=True,

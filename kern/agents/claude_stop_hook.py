@@ -31,9 +31,9 @@ Gate = tuple[str, str, float, int | None]
 
 def settings(gates: Sequence[Gate]) -> dict[str, Any]:
     """For `--settings`: this program, which may take as long as they do, each twice."""
-    seconds = 2 * sum(seconds or _MOST_S for _, _, seconds, _ in gates)
+    seconds = round(2 * sum(seconds or _MOST_S for _, _, seconds, _ in gates))
     program = shlex.join((sys.executable, "-I", "-S", __file__))
-    hook = {"type": "command", "command": program, "timeout": min(round(seconds), _MOST_S)}
+    hook = {"type": "command", "command": program, "timeout": min(seconds, _MOST_S)}
     return {"hooks": {"Stop": [{"hooks": [hook]}]}}
 
 
@@ -47,57 +47,44 @@ def feedback(asked: dict[str, Any], run: str, gates: list[Gate]) -> str:
     last = str(asked.get("last_assistant_message", _CLAIM)).rstrip().splitlines()[-5:]
     if not any(line.strip(" *_`#->").startswith(_CLAIM) for line in last):
         return ""
-    number = _round(run)
+    with open(os.path.join(tempfile.gettempdir(), f"kern-{run}-rounds"), "ab") as marks:
+        marks.write(b".")  # of each round
+        number = marks.tell()
     red = [said for gate in gates if number <= ROUNDS and (said := _red(*gate))]
-    if not red:
-        return ""
     advice = (
         f"That was round {number} of {ROUNDS}. Fix the cause, then "
         "end again with the whole answer in its form. Where it cannot be mended, say FAILED."
     )
-    return "\n\n".join([*red, advice])
-
-
-def _round(run: str) -> int:
-    """Each leaves a byte in a file."""
-    with open(os.path.join(tempfile.gettempdir(), f"kern-{run}-rounds"), "ab") as marks:
-        marks.write(b".")
-        return marks.tell()
+    return "\n\n".join([*red, advice]) if red else ""
 
 
 def _red(name: str, command: str, seconds: float, again: int | None) -> str:
     """How it failed, where it did twice, as kern has it run once more."""
     began = time.monotonic()
-    told, ended = _once(name, command, seconds)
-    final = not ended or time.monotonic() - began > _LONG_S
-    once_more = not final if again is None else again
+    told, late = _once(name, command, seconds)
+    usual = not late and time.monotonic() - began < _LONG_S
+    once_more = usual if again is None else again
     return _once(name, command, seconds)[0] if told and once_more else told
 
 
 def _once(name: str, command: str, seconds: float) -> tuple[str, bool]:
-    """How it failed, with the end of what it printed; empty where it is green. And whether it came
-    to its own end.
+    """How it failed, with the end of what it printed; empty where it is green. And whether its time
+    was over.
     """
-    with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(
-            ["sh", "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    argv, null, late = ["sh", "-c", command], subprocess.DEVNULL, False
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen(argv, stdin=null, stdout=out, stderr=out, start_new_session=True)
         try:
-            how = f"exit {child.wait(seconds or None)}"
+            child.wait(seconds or None)
         except subprocess.TimeoutExpired:
-            how = f"not done after {seconds:g} s"
+            late = True
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-        if child.returncode == 0:
-            return "", True
-        output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
-        end = output.read().decode("utf-8", "replace").strip()
-    told = f"{name} is red ({how}). The end of what `{command}` printed:\n{end or '(nothing)'}"
-    return told, how.startswith("exit")
+        out.seek(max(0, out.seek(0, os.SEEK_END) - _TAIL))
+        end = out.read().decode("utf-8", "replace").strip() or "(nothing)"
+    how = f"not done after {seconds:g} s" if late else f"exit {child.returncode}"
+    told = f"{name} is red ({how}). The end of what `{command}` printed:\n{end}"
+    return told if child.returncode else "", late
 
 
 if __name__ == "__main__":

@@ -10,19 +10,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from kern.agents import faults, places
-from kern.agents import result as results
-from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start, Unusable
+from kern.agents import faults, protocol, transcript
+from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Act, Aide, Role, Stage
+from kern.model import Act, Aide, Stage
 
 LOGIN = "run `codex login`, or name a provider in ~/.codex/config.toml; then run kern again"
-TOOLS: Mapping[Role, tuple[str, ...]] = {
-    Stage.RESEARCH: ("shell (read-only)", "web_search"),
-    Stage.IMPLEMENT: ("shell", "apply_patch", "web_search"),
-    Aide.PLANNER: ("shell (read-only)", "web_search"),
-    Aide.JUDGE: ("shell (read-only)",),
-}
 # Without these flags a person's own settings could ask questions that nobody answers, and rules of
 # the project or the person could let a command run outside of the sandbox. What a person's servers
 # offer beside tools that only read is refused wherever a sandbox holds.
@@ -35,7 +28,6 @@ _SEALED = ("-c", "skills.include_instructions=false")
 _LEAN = ("-c", "features.multi_agent=false", "-c", 'web_search="disabled"')
 # Begins what a command prints that could not be put into its sandbox.
 _NO_SANDBOX = ("bwrap: ", "linux-sandbox/src")
-_CALLS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call")
 _CLOCK = re.compile(r"try again at (?:(\w{3} \d+)\w\w,? (\d{4}),? )?(\d+:\d\d [AP]M)")
 
 
@@ -60,20 +52,23 @@ def start(call: Call) -> Start:
 
 
 def watch(value: Object) -> Act | None:
-    item = results.part(value, "item")
-    kind = item.get("type")
-    if value.get("type") == "turn.completed":
-        return Act("turn", (), _tokens(results.part(value, "usage")))
-    seen = "item.completed" if kind == "file_change" else "item.started"  # it has no beginning
-    if value.get("type") != seen or kind not in _CALLS:
-        return None
-    given = {"query": item.get("query") or item.get("tool")}
-    if kind == "command_execution":
-        kind, given = "shell", {"command": _unwrapped(str(item.get("command") or ""))}
-    elif kind == "file_change":
-        paths = [str(one.get("path")) for one in results.parts(item, "changes")]
-        kind, given = "apply_patch", {"path": " ".join(paths)}
-    return Act(str(item.get("id") or ""), (results.call(kind, given),), {})
+    match value:
+        case {"type": "turn.completed", "usage": dict(usage)}:
+            return Act("turn", (), _tokens(usage))
+        case {"type": "item.started", "item": {"type": "command_execution", **item}}:
+            given = {"command": _unwrapped(str(item.get("command") or ""))}
+            called = transcript.call("shell", given)
+        case {"type": "item.completed", "item": {"type": "file_change", **item}}:  # its only sign
+            paths = [str(one.get("path")) for one in transcript.parts(item, "changes")]
+            called = transcript.call("apply_patch", {"path": " ".join(paths)})
+        case {
+            "type": "item.started",
+            "item": {"type": "mcp_tool_call" | "web_search" | "collab_tool_call" as kind, **item},
+        }:
+            called = transcript.call(kind, {"query": item.get("query") or item.get("tool")})
+        case _:
+            return None
+    return Act(str(item.get("id") or ""), (called,), {})
 
 
 def _unwrapped(command: str) -> str:
@@ -93,28 +88,27 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     tokens: dict[str, int] = {}
     over = works = False
     for value in seen:
-        item = results.part(value, "item")
-        match value.get("type"):
-            case "thread.started":
-                session = str(value.get("thread_id") or "")
-            case "item.completed" if item.get("type") == "agent_message":
-                text = str(item.get("text") or "")
-            case "item.completed" if item.get("type") == "command_execution":
+        match value:
+            case {"type": "thread.started", "thread_id": str(session)}:
+                pass
+            case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}}:
+                pass
+            case {"type": "item.completed", "item": {"type": "command_execution", **item}}:
                 works = works or item.get("exit_code") == 0
                 said = str(item.get("aggregated_output") or "")
                 if item.get("exit_code") and any(sign in said[:200] for sign in _NO_SANDBOX):
                     shut = said.strip().rpartition("\n")[2]
-            case "turn.completed":
-                over, failed, tokens = True, "", _tokens(results.part(value, "usage"))
-            case "turn.failed":
-                error = results.part(value, "error")
-                over, failed = True, str(error.get("message") or "no reason given")
+            case {"type": "turn.completed"}:
+                over, failed, tokens = True, "", _tokens(transcript.part(value, "usage"))
+            case {"type": "turn.failed"}:
+                reason = transcript.part(value, "error").get("message")
+                over, failed = True, str(reason or "no reason given")
     if not over:
         raise faults.unanswered("codex", ended, login=LOGIN)
-    found = results.made(failed or text, session=session, tokens=tokens)
+    found = protocol.made(failed or text, session=session, tokens=tokens)
     if shut and not works:
         hint = "install bubblewrap, allow user namespaces, and keep CODEX_HOME out of /tmp"
-        raise Unusable(f"codex's own sandbox does not work here: {shut}", hint, found)
+        raise protocol.Unusable(f"codex's own sandbox does not work here: {shut}", hint, found)
     if failed:
         raise _error(failed, found)
     return found
@@ -124,11 +118,11 @@ def _error(failed: str, found: Answer) -> AgentError:
     """The API's JSON is passed on where the API will not take the request; no words of codex's own
     have a status.
     """
-    inner = results.part(results.parsed(failed), "error").get("message")
+    inner = transcript.part(transcript.parsed(failed), "error").get("message")
     said = str(inner or failed).strip()
     if re.search(r"(?i)to use codex with your", said):
         hint = "see to the account, then run kern again"
-        return Unusable(f"the account cannot pay: {said}", hint, found)
+        return protocol.Unusable(f"the account cannot pay: {said}", hint, found)
     resets = resets_at(said, datetime.now().astimezone())
     status = 400 if inner else None
     return faults.of_api("codex", said, status=status, login=LOGIN, resets_at=resets, answer=found)
@@ -137,7 +131,7 @@ def _error(failed: str, found: Answer) -> AgentError:
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
     """By kind, none counted twice: what it calls input has what came from the cache in it."""
     names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
-    asked, answered, cached, stored = (results.whole(usage.get(name)) for name in names)
+    asked, answered, cached, stored = (transcript.whole(usage.get(name)) for name in names)
     counts = {"input": max(asked - cached - stored, 0), "output": answered}
     return counts | {"cache_creation_input": stored, "cache_read_input": cached}
 
@@ -159,5 +153,15 @@ def resets_at(said: str, now: datetime) -> int | None:
 
 
 AGENT = Agent(
-    **places.facts("codex"), start=start, read=read, watch=watch, login=LOGIN, tools=TOOLS
+    **protocol.facts("codex"),
+    start=start,
+    read=read,
+    watch=watch,
+    login=LOGIN,
+    tools={
+        Stage.IMPLEMENT: ("shell", "apply_patch", "web_search"),
+        Stage.RESEARCH: ("shell (read-only)", "web_search"),
+        Aide.PLANNER: ("shell (read-only)", "web_search"),
+        Aide.JUDGE: ("shell (read-only)",),
+    },
 )

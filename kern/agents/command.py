@@ -9,8 +9,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
-from kern.agents import faults
-from kern.agents import result as results
+from kern.agents import faults, protocol, transcript
 from kern.agents.protocol import Agent, Answer, Call, Ended, Start
 from kern.agents.transcript import WHOLE_LIMIT, Object
 from kern.model import Aide, Stage
@@ -64,9 +63,10 @@ def whole(file: BinaryIO) -> Iterable[Object]:
 def answer(text: str) -> Answer | None:
     text = text.replace("\r\n", "\n").strip()
     above, _, last = text.rpartition("\n")
-    told = results.parsed(last) if last.startswith("{") else {}
+    told = transcript.parsed(last) if last.startswith("{") else {}
     if not isinstance(told.get("usage"), dict):
-        return results.made(text, tokens={}) if text else None
-    usage, cost = results.part(told, "usage"), results.known(told.get("total_cost_usd"))
-    tokens = {kind: results.whole(usage.get(f"{kind}_tokens")) for kind in results.KINDS}
-    return results.made(above.strip(), cost=cost, tokens=tokens) if above.strip() else None
+        return protocol.made(text, tokens={}) if text else None
+    names = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
+    cost, tokens = told.get("total_cost_usd"), transcript.tokens([told["usage"]], names)
+    said = above.strip()
+    return protocol.made(said, cost=transcript.number(cost), tokens=tokens) if said else None

@@ -57,7 +57,7 @@ def of_api(
         return Unusable(f"the account cannot pay: {said}", "pay, then run kern again", answer)
     far = resets_at is not None and resets_at - at > SOON
     if far or (re.search(_LIMIT, said) and "per minute" not in said.lower()):
-        return AtLimit(said, resets_at, answer)
+        return AtLimit(said, "", answer, resets_at=resets_at)
     if status == 413 or (status in _REQUEST and re.search(_FULL, said)):
         return Failed(f"the agent's context is full: {said}", answer=answer)
     if status in (401, 403) or (status in _REQUEST and re.search(_LOGIN, said)):
@@ -102,8 +102,7 @@ def unanswered(name: str, ended: Ended, *, login: str) -> AgentError:
 def resets(said: str, at: float) -> int | None:
     """`try again in ~47 min`, `will reset after 18h32m10s`: when that is."""
     found = re.search(_SPAN, said)
-    if not at or not found:
-        return None
-    return round(
-        at + sum(float(n) * _SECONDS[unit.lower()] for n, unit in re.findall(_PIECE, found[1]))
+    spans = re.findall(_PIECE, found[1]) if found and at else []
+    return (
+        round(at + sum(float(n) * _SECONDS[unit.lower()] for n, unit in spans)) if spans else None
     )

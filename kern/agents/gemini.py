@@ -9,25 +9,14 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kern.agents import faults, places, transcript
-from kern.agents import result as results
-from kern.agents.protocol import (
-    Agent,
-    AgentError,
-    Answer,
-    AtLimit,
-    Call,
-    Ended,
-    Failed,
-    Start,
-    Unusable,
-)
+from kern.agents import faults, protocol, transcript
+from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Act, Aide, Role, Stage
 
 LOGIN = "run `gemini` by hand and log in, or set GEMINI_API_KEY; then run kern again"
 _READ = ("read_file", "list_directory", "glob", "grep_search")
-TOOLS: Mapping[Role, tuple[str, ...]] = {
+_TOOLS: Mapping[Role, tuple[str, ...]] = {
     Stage.RESEARCH: (*_READ, "google_web_search"),
     Stage.IMPLEMENT: (
         *(*_READ, "run_shell_command", "write_file", "replace", "google_web_search"),
@@ -47,6 +36,7 @@ _CLOSED = {
 _TRIES = 3  # of gemini's own, after which kern asks again by itself
 _ATTEMPT = re.compile(r"Attempt (\d+) failed(?: with status (\d+))?\W.*?\w*Error: (.*)")
 _NO_LOGIN = 41  # exit code
+_TOKENS = {"input": "input", "output": "output_tokens", "cache_read_input": "cached"}
 
 
 def start(call: Call) -> Start:
@@ -71,11 +61,11 @@ def watch(value: Object) -> Act | None:
     """While it asks a failing API again, ten times in four minutes, its log alone tells."""
     if again := _ATTEMPT.match(str(value.get("log", ""))):
         error = _error(again[3], time.time(), int(again[2] or 0))
-        if int(again[1]) >= _TRIES or isinstance(error, AtLimit):
+        if int(again[1]) >= _TRIES or isinstance(error, protocol.AtLimit):
             raise error
     if value.get("type") != "tool_use":
         return None
-    call = results.call(value.get("tool_name"), value.get("parameters"))
+    call = transcript.call(value.get("tool_name"), value.get("parameters"))
     return Act(str(value.get("tool_id")), (call,), {})
 
 
@@ -85,36 +75,31 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     session = wrong = log = ""
     texts: list[str] = []
     for value in seen:
-        match value.get("type"):
-            case "init":
-                session = str(value.get("session_id"))
-            case "message" if value.get("role") == "assistant":
+        match value:
+            case {"type": "init", "session_id": str(session)}:
+                pass
+            case {"type": "message", "role": "assistant"}:
                 texts.append(str(value.get("content")))
-            case "tool_use":
+            case {"type": "tool_use"}:
                 texts.clear()
-            case "error" if value.get("severity") != "warning":
+            case {"type": "error"} if value.get("severity") != "warning":
                 wrong = str(value.get("message"))
-            case "result":
+            case {"type": "result"}:
                 result = value
-            case None if "log" in value:
-                log = f"{log[-8000:]}\n{value['log']}"
+            case {"log": line}:
+                log = f"{log[-8000:]}\n{line}"
     if result is None:
         if ended.code == _NO_LOGIN:
-            raise Unusable("gemini is not logged in", LOGIN)
+            raise protocol.Unusable("gemini is not logged in", LOGIN)
         raise faults.unanswered("gemini", replace(ended, stderr=log + ended.stderr), login=LOGIN)
-    counts = results.part(result, "stats")
-    tokens = {
-        "input": results.whole(counts.get("input")),
-        "output": results.whole(counts.get("output_tokens")),
-        "cache_read_input": results.whole(counts.get("cached")),
-    }
     text = "".join(texts)
-    found = results.made(text, session=session, tokens=tokens)
+    tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
+    found = protocol.made(text, session=session, tokens=tokens)
     if result.get("status") == "error":
-        said = str(results.part(result, "error").get("message"))
+        said = str(transcript.part(result, "error").get("message"))
         raise _error(said, transcript.epoch(result.get("timestamp")), answer=found)
     if wrong and not text:
-        raise Failed(f"the model refused to answer: {wrong}", answer=found)
+        raise protocol.Failed(f"the model refused to answer: {wrong}", answer=found)
     return found
 
 
@@ -122,19 +107,18 @@ def _error(said: str, at: float, status: int = 0, answer: Answer | None = None) 
     """The words may hold the API's own object, in brackets."""
     bracketed = re.search(r"\[API Error: (.*?)\](?:\n|$)", said, re.S)
     inner = bracketed[1] if bracketed else said
-    error = results.part(results.parsed(inner), "error")
-    found = results.whole(error.get("code")) or status
+    error = transcript.part(transcript.parsed(inner), "error")
+    found = transcript.whole(error.get("code")) or status
     told = str(error.get("message") or inner)
     return faults.of_api("gemini", told, status=found or None, login=LOGIN, at=at, answer=answer)
 
 
 AGENT = Agent(
-    **places.facts("gemini"),
+    **protocol.facts("gemini"),
     start=start,
     read=read,
     watch=watch,
-    objects=transcript.lines,
     login=LOGIN,
-    tools=TOOLS,
+    tools=_TOOLS,
     joined=True,
 )

@@ -7,10 +7,9 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 
-from kern.agents import faults, places
-from kern.agents import result as results
+from kern.agents import faults, places, protocol, transcript
 from kern.agents.places import Place
-from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Failed, Start, Unusable
+from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
@@ -49,7 +48,7 @@ def agent(endpoint: Endpoint) -> Agent:
         found, result = _answer(seen)
         if not found:
             raise faults.unanswered("http", ended, login=login)
-        if about := results.part(result, "fault"):
+        if about := transcript.part(result, "fault"):
             error = _error(about, url, login)
             error.answer = found
             raise error
@@ -58,10 +57,10 @@ def agent(endpoint: Endpoint) -> Agent:
     def admit(env: Mapping[str, str], *, root: bool) -> None:
         """Also where it is not set up."""
         if not url:
-            raise Unusable("nothing says which endpoint http asks", _EDIT)
+            raise protocol.Unusable("nothing says which endpoint http asks", _EDIT)
         if key and not env.get(key, "").strip():
             said = f"{key} is to hold the key of {url}, and is not set"
-            raise Unusable(said, f"export {key}=…")
+            raise protocol.Unusable(said, f"export {key}=…")
 
     host = places.host(url)
     return Agent(
@@ -92,15 +91,15 @@ def _answer(seen: Iterable[Object]) -> tuple[Answer | None, Object]:
     for value in seen:
         if value.get("type") == "assistant":
             counts.append(value["usage"])
-            costs += [] if value["cost"] is None else [results.number(value["cost"])]
+            costs += [] if value["cost"] is None else [transcript.number(value["cost"]) or 0.0]
         result = value if value.get("type") == "result" else result
     if not result:
         return None, result
-    found = results.made(
+    found = protocol.made(
         str(result["result"]),
         turns=len(counts),
         cost=sum(costs) if costs else None,
-        tokens=results.added(counts) if any(counts) else {},
+        tokens=transcript.tokens(counts),
     )
     return found, result
 
@@ -108,16 +107,18 @@ def _answer(seen: Iterable[Object]) -> tuple[Answer | None, Object]:
 def watch(value: Object) -> Act | None:
     if value.get("type") != "assistant":
         return None
-    calls = tuple(results.call("sh", {"command": one}) for one in value["commands"])
+    calls = tuple(transcript.call("sh", {"command": one}) for one in value["commands"])
     return Act(str(value["turn"]), calls, value["usage"])
 
 
 def _error(about: Object, url: str, login: str) -> AgentError:
     said, status, at = about["said"], about["status"], about["at"]
     if about["bound"]:
-        return Failed(f"the agent was ended: {said}")
+        return protocol.Failed(f"the agent was ended: {said}")
     if status in (*range(300, 400), 405) or (status == 404 and "model" not in said.lower()):
-        return Unusable(f"{url} answers {status}, and has no chat completions: {said}", _EDIT)
+        return protocol.Unusable(
+            f"{url} answers {status}, and has no chat completions: {said}", _EDIT
+        )
     resets_at = round(at + about["after"]) if about["after"] else None
     named = {"status": status or None, "resets_at": resets_at, "at": at}
     return faults.of_api("http", said, login=login, **named)

@@ -8,26 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kern.agents import faults, places, transcript
-from kern.agents import result as results
-from kern.agents.protocol import (
-    Agent,
-    AgentError,
-    Answer,
-    AtLimit,
-    Call,
-    Ended,
-    Failed,
-    Start,
-    TryAgain,
-    Unusable,
-)
+from kern.agents import faults, protocol, transcript
+from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Act, Aide, Role, Stage
 
 LOGIN = "run `opencode auth login`, or set a provider's key; then run kern again"
 _READ = ("read", "grep", "glob", "list")
-TOOLS: Mapping[Role, tuple[str, ...]] = {
+_TOOLS: Mapping[Role, tuple[str, ...]] = {
     Stage.RESEARCH: (*_READ, "webfetch", "websearch"),
     Stage.IMPLEMENT: (
         *("bash", "read", "edit", "write", "grep", "glob", "list", "webfetch", "websearch"),
@@ -56,7 +44,7 @@ def start(call: Call) -> Start:
         "instructions": [call.contract] if call.contract else [],
         "agent": {_ROLE: {"mode": "primary", "description": "kern", "permission": rules}},
     }
-    theirs = results.parsed(call.given.get("OPENCODE_CONFIG_CONTENT", ""))
+    theirs = transcript.parsed(call.given.get("OPENCODE_CONFIG_CONTENT", ""))
     patience = {"OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS": str(round(1000 * call.patience))}
     env = {
         **{f"OPENCODE_DISABLE_{what}": "1" for what in _OFF},
@@ -75,16 +63,17 @@ def watch(value: Object) -> Act | None:
     """A call is seen when it has ended, tokens when a step has. While it asks a failing API again,
     up to an hour where that says so, its log alone tells.
     """
-    part, error = results.part(value, "part"), _logged(value)
-    if isinstance(error, AtLimit | Unusable):  # of a full context it makes a summary
+    error = _logged(value)
+    if isinstance(
+        error, protocol.AtLimit | protocol.Unusable
+    ):  # of a full context it makes a summary
         raise error
-    match value.get("type"):
-        case "tool_use":
-            given = results.part(results.part(part, "state"), "input")
-            call = results.call(part.get("tool"), given)
-            return Act(str(part.get("id")), (call,), {})
-        case "step_finish":
-            return Act(str(part.get("id")), (), _tokens(part))
+    match value:
+        case {"type": "tool_use", "part": dict(part)}:
+            given = transcript.part(transcript.part(part, "state"), "input")
+            return Act(str(part.get("id")), (transcript.call(part.get("tool"), given),), {})
+        case {"type": "step_finish", "part": dict(part)}:
+            return Act(str(part.get("id")), (), _tokens([part]))
     return None
 
 
@@ -100,50 +89,47 @@ def _logged(value: Object) -> AgentError | None:
 def read(seen: Iterable[Object], ended: Ended) -> Answer:
     """The texts of the last step are the answer."""
     session = log = ""
-    texts: list[str] = []
-    steps: list[Object] = []
-    errors: list[Object] = []
+    texts, steps, errors = list[str](), list[Object](), list[Object]()
     for value in seen:
-        part, error = results.part(value, "part"), results.part(value, "error")
         session = session or str(value.get("sessionID") or "")
-        match value.get("type"):
-            case "step_start":
+        match value:
+            case {"type": "step_start"}:
                 texts.clear()
-            case "text":
-                texts.append(str(part.get("text")))
-            case "step_finish":
-                steps.append(part)
+            case {"type": "text", "part": {"text": str(text)}}:
+                texts.append(text)
+            case {"type": "step_finish", "part": dict(step)}:
+                steps.append(step)
                 errors.clear()
-            case "error" if error:
-                errors.append({**error, "at": results.number(value.get("timestamp")) / 1000})
-            case None if _LOGGED.search(str(value.get("log", ""))):
-                log = str(value["log"])
+            case {"type": "error", "error": dict(error)} if error:
+                at = (transcript.number(value.get("timestamp")) or 0) / 1000
+                errors.append({**error, "at": at})
+            case {"log": str(line)} if _LOGGED.search(line):
+                log = line
     if not steps and not errors:
         raise faults.unanswered("opencode", replace(ended, stderr=log), login=LOGIN)
-    found = results.made(
+    found = protocol.made(
         "\n".join(texts),
-        # A model without prices costs 0 in its eyes.
-        cost=sum(results.number(step.get("cost")) for step in steps) or None,
+        cost=transcript.total(step.get("cost") for step in steps),
         turns=len(steps),
         session=session,
-        tokens=results.added([_tokens(step) for step in steps]),
+        tokens=_tokens(steps),
     )
     if errors:
         raise _error(errors[0], log, found)
     match steps[-1].get("reason"):
         case "length":
-            raise Failed("the agent's answer was cut at its longest", answer=found)
+            raise protocol.Failed("the agent's answer was cut at its longest", answer=found)
         case "content-filter":
-            raise Failed("the model refused to answer", answer=found)
+            raise protocol.Failed("the model refused to answer", answer=found)
         case "tool-calls":
-            raise TryAgain("the agent was interrupted", answer=found)
+            raise protocol.TryAgain("the agent was interrupted", answer=found)
     return found
 
 
 def _error(error: Object, log: str, found: Answer) -> AgentError:
     """What it says of a model that it does not know is in its log alone."""
-    data = results.part(error, "data")
-    status, after = data.get("statusCode"), results.part(data, "responseHeaders").get("retry-after")
+    data = transcript.part(error, "data")
+    after = transcript.part(data, "responseHeaders").get("retry-after")
     said = str(data.get("message") or error.get("name"))
     logged = _LOGGED.search(log)
     if "Unexpected server error" in said and logged:
@@ -153,7 +139,7 @@ def _error(error: Object, log: str, found: Answer) -> AgentError:
     return faults.of_api(
         "opencode",
         said,
-        status=status if isinstance(status, int) else None,
+        status=transcript.whole(data.get("statusCode")) or None,
         login=LOGIN,
         resets_at=round(error["at"]) + int(str(after)) if str(after).isdigit() else None,
         at=error["at"],
@@ -161,25 +147,23 @@ def _error(error: Object, log: str, found: Answer) -> AgentError:
     )
 
 
-def _tokens(step: Object) -> dict[str, int]:
-    counts = results.part(step, "tokens")
-    cache = results.part(counts, "cache")
-    return {
-        "input": results.whole(counts.get("input")),
-        "output": results.whole(counts.get("output")) + results.whole(counts.get("reasoning")),
-        "cache_read_input": results.whole(cache.get("read")),
-        "cache_creation_input": results.whole(cache.get("write")),
-    }
+def _tokens(steps: Iterable[Object]) -> dict[str, int]:
+    counts = [transcript.part(step, "tokens") for step in steps]
+    cached = [transcript.part(one, "cache") for one in counts]
+    found = transcript.tokens(counts, {"input": "input", "output": "output"})
+    thought = sum(transcript.whole(one.get("reasoning")) for one in counts)
+    found["output"] = found.get("output", 0) + thought
+    kinds = {"cache_read_input": "read", "cache_creation_input": "write"}
+    return found | transcript.tokens(cached, kinds)
 
 
 AGENT = Agent(
-    **places.facts("opencode"),
+    **protocol.facts("opencode"),
     start=start,
     read=read,
     watch=watch,
-    objects=transcript.lines,
     login=LOGIN,
-    tools=TOOLS,
+    tools=_TOOLS,
     contract=True,
     joined=True,
 )

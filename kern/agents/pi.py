@@ -4,25 +4,21 @@ Facts measured with 0.74.2 against a scripted API.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from kern.agents import faults, places
-from kern.agents import result as results
-from kern.agents.protocol import Agent, Answer, Call, Ended, Failed, Start, TryAgain
+from kern.agents import faults, protocol, transcript
+from kern.agents.protocol import Agent, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Act, Aide, Role, Stage
+from kern.model import Act, Aide, Stage
 
 LOGIN = "run `pi` by hand and type /login, or set a provider's key; then run kern again"
-TOOLS: Mapping[Role, tuple[str, ...]] = {
-    Stage.IMPLEMENT: ("read", "bash", "edit", "write", "grep", "find", "ls"),
-    Aide.JUDGE: ("read", "grep", "find", "ls"),
-}
 # A project's extensions run, its skills are told; the empty texts stand in the place of
 # its .pi/SYSTEM.md and .pi/APPEND_SYSTEM.md, which are read whatever the flags.
 _UNTOUCHED = ("--no-extensions", "--no-skills", "--no-prompt-templates", "--system-prompt", "")
 # With each token it prints the whole message again: of a file of 20 KB that makes 200 MB.
 _SHORT = """"$@" | grep --line-buffered -E '^\\{"type":"(session|message_end)"'"""
-_KINDS = {"input": "input", "output": "output", "cacheRead": "cache_read_input"}
-_KINDS |= {"cacheWrite": "cache_creation_input"}
+_TOKENS = {"input": "input", "output": "output", "cache_read_input": "cacheRead"}
+_TOKENS |= {"cache_creation_input": "cacheWrite"}
 
 
 def start(call: Call) -> Start:
@@ -38,61 +34,56 @@ def start(call: Call) -> Start:
 
 
 def watch(value: Object) -> Act | None:
-    message = _message(value)
-    if message.get("role") != "assistant":
-        return None
-    parts = results.parts(message, "content")
-    asked = [part for part in parts if part.get("type") == "toolCall"]
-    calls = tuple(results.call(part.get("name"), part.get("arguments")) for part in asked)
-    return Act(str(message.get("responseId") or message.get("timestamp")), calls, _tokens(message))
+    match value:
+        case {"type": "message_end", "message": {"role": "assistant", **said}}:
+            asked = (one for one in transcript.parts(said, "content") if "arguments" in one)
+            calls = tuple(transcript.call(one.get("name"), one["arguments"]) for one in asked)
+            used = transcript.tokens([transcript.part(said, "usage")], _TOKENS)
+            return Act(str(said.get("responseId") or said.get("timestamp")), calls, used)
+    return None
 
 
 def read(seen: Iterable[Object], ended: Ended) -> Answer:
     """Of the agent's messages the last counts; a request that was tried again is one as well."""
-    session = ""
-    said: list[Mapping[str, object]] = []
+    session, said = "", list[Mapping[Any, Any]]()
     for value in seen:
-        session = session or str(value.get("id") if value.get("type") == "session" else "")
-        message = _message(value)
-        said += [message] if message.get("role") == "assistant" else []
+        match value:
+            case {"type": "session", "id": str(session)}:
+                pass
+            case {"type": "message_end", "message": {"role": "assistant", **message}}:
+                said.append(message)
     if not said:
         raise faults.unanswered("pi", ended, login=LOGIN)
-    last, reason = said[-1], str(said[-1].get("stopReason"))
-    costs = [results.part(results.part(message, "usage"), "cost") for message in said]
-    texts = (part for part in results.parts(last, "content") if part.get("type") == "text")
-    found = results.made(
-        "\n".join(str(part.get("text")) for part in texts),
-        cost=sum(results.number(cost.get("total")) for cost in costs) or None,  # 0: no price known
+    last, usage = said[-1], [transcript.part(message, "usage") for message in said]
+    texts = (str(one["text"]) for one in transcript.parts(last, "content") if "text" in one)
+    found = protocol.made(
+        "\n".join(texts),
+        cost=transcript.total(transcript.part(one, "cost").get("total") for one in usage),
         turns=len(said),
         session=session,
-        tokens=results.added([_tokens(message) for message in said]),
+        tokens=transcript.tokens(usage, _TOKENS),
     )
-    if reason == "error":
-        at = results.number(last.get("timestamp")) / 1000
-        words = str(last.get("errorMessage") or reason)
-        raise faults.of_api("pi", words, login=LOGIN, at=at, answer=found)
-    if reason == "length":
-        raise Failed("the agent's answer was cut at its longest", answer=found)
-    if reason != "stop":
-        raise TryAgain("the agent was interrupted", answer=found)
-    return found
-
-
-def _message(value: Object) -> Object:
-    return results.part(value, "message") if value.get("type") == "message_end" else {}
-
-
-def _tokens(message: Mapping[str, object]) -> dict[str, int]:
-    usage = results.part(message, "usage")
-    return {kind: results.whole(usage.get(name)) for name, kind in _KINDS.items()}
+    match last.get("stopReason"):
+        case "stop":
+            return found
+        case "length":
+            raise protocol.Failed("the agent's answer was cut at its longest", answer=found)
+        case "error":
+            at = (transcript.number(last.get("timestamp")) or 0) / 1000
+            words = str(last.get("errorMessage") or "error")
+            raise faults.of_api("pi", words, login=LOGIN, at=at, answer=found)
+    raise protocol.TryAgain("the agent was interrupted", answer=found)
 
 
 AGENT = Agent(
-    **places.facts("pi"),
+    **protocol.facts("pi"),
     start=start,
     read=read,
     watch=watch,
     login=LOGIN,
-    tools=TOOLS,
+    tools={
+        Stage.IMPLEMENT: ("read", "bash", "edit", "write", "grep", "find", "ls"),
+        Aide.JUDGE: ("read", "grep", "find", "ls"),
+    },
     contract=True,
 )

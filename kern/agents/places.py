@@ -4,11 +4,8 @@ hosts that belong to them, as tables (`facts.toml`); and what that comes to on a
 
 import json
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from kern.model import Needs
@@ -23,36 +20,20 @@ class Place:
     folder: str = ""  # `~/.codex`
     variable: str = ""  # of the environment: names another folder
     below: str = ""  # what comes below that one
-    login: tuple[str, ...] = ()  # in the folder, files and folders that it renews
-    settings: tuple[str, ...] = ()  # those that it, and the next session, obeys
-    fetched: tuple[str, ...] = ()  # settings that must not be there empty
+    login: Sequence[str] = ()  # in the folder, files and folders that it renews
+    settings: Sequence[str] = ()  # those that it, and the next session, obeys
+    fetched: Sequence[str] = ()  # settings that must not be there empty
     # JSON files of which it needs these keys of the top level alone.
-    excerpts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    files: tuple[str, ...] = ()  # variables that name a file of settings
-    variables: tuple[str, ...] = ()  # that it has, or where they end in `_` their beginnings
-    hosts: tuple[str, ...] = ()
+    excerpts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    files: Sequence[str] = ()  # variables that name a file of settings
+    variables: Sequence[str] = ()  # that it has, or where they end in `_` their beginnings
+    hosts: Sequence[str] = ()
     when: str = ""  # only where this variable is set
 
     def at(self, env: Mapping[str, str], home: str) -> str:
         if named := env.get(self.variable):
             return f"{named}/{self.below}".rstrip("/")
         return self.folder.replace("~", home, 1)
-
-
-def facts(name: str) -> dict[str, Any]:
-    """Of an agent CLI that kern brings, those of `Agent` that are words alone."""
-    table = tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
-    found = {key: _tuple(value) for key, value in table[name].items() if key != "places"}
-    own = [dict(place) for place in table[name]["places"]]
-    for place in own:
-        for other in place.pop("of", []):  # of many vendors
-            place |= {key: [*place.get(key, []), *more] for key, more in table[other].items()}
-    read = [{key: _tuple(value) for key, value in place.items()} for place in own]
-    return {"name": name, **found, "places": tuple(Place(**place) for place in read)}
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def needs(

@@ -4,8 +4,10 @@ table.
 
 import importlib
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from kern.agents import transcript
@@ -13,7 +15,7 @@ from kern.agents.places import Place
 from kern.agents.transcript import Object
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.model import Act, Aide, Output, Role
+from kern.model import Act, Aide, Role
 
 # ---------------------------------------------------------------- one process
 
@@ -26,7 +28,6 @@ class Call:
     role: Role
     model: str
     effort: str = ""  # empty: what the agent takes by itself
-    output: Output = Output.STREAM
     contract: str = ""  # a file for the system prompt, for an agent that takes one
     folder: str = ""  # where the files of `Start` lie
     budget: float = 0  # US dollars, 0 for none
@@ -69,22 +70,50 @@ class Answer:
     sent_back: int = 0  # how often a red gate let it not end yet
 
 
-class AgentError(Exception):
-    """What went wrong, in the agent's words. `answer`: what it cost nevertheless."""
+def made(
+    text: str,
+    *,
+    cost: float | None = None,
+    turns: int | None = None,
+    session: str = "",
+    tokens: Mapping[str, int],
+) -> Answer:
+    """`cost`, `turns`: where the CLI tells them. `jq .result` and `jq .total_cost_usd` read the
+    result object whichever CLI was asked.
+    """
+    result = {
+        "type": "result",
+        "subtype": "success",
+        "result": text,
+        "total_cost_usd": cost,
+        "num_turns": turns,
+        "session_id": session,
+        "usage": {f"{kind}_tokens": count for kind, count in tokens.items()},
+    }
+    return Answer(result, text, cost, turns, session, tokens)
 
-    def __init__(self, message: str, hint: str = "", answer: Answer | None = None) -> None:
+
+class AgentError(Exception):
+    """What went wrong, in the agent's words. `answer`: what it cost nevertheless. `away`: it is the
+    API, or the network; what passes may take hours. `resets_at`: epoch seconds, where it tells.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        answer: Answer | None = None,
+        *,
+        away: bool = False,
+        resets_at: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.message, self.hint, self.answer = message, hint, answer
+        self.away, self.resets_at = away, resets_at
 
 
 class TryAgain(AgentError):
-    """`away`: the API, or the network; what passes may take hours."""
-
-    def __init__(
-        self, message: str, hint: str = "", answer: Answer | None = None, *, away: bool = False
-    ) -> None:
-        super().__init__(message, hint, answer)
-        self.away = away
+    """It passes."""
 
 
 class Unusable(AgentError):
@@ -100,24 +129,10 @@ class OverBudget(Failed):
 
 
 class AtLimit(AgentError):
-    """`resets_at`: epoch seconds, where it tells."""
-
-    def __init__(
-        self, message: str, resets_at: int | None = None, answer: Answer | None = None
-    ) -> None:
-        super().__init__(message, "", answer)
-        self.resets_at = resets_at
+    """Of its account, until it is reset."""
 
 
 # ---------------------------------------------------------------- an agent
-
-
-def shows_nothing(value: Object) -> Act | None:
-    return None
-
-
-def takes_anybody(env: Mapping[str, str], *, root: bool) -> None:
-    return None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,25 +145,25 @@ class Agent:
     read: Callable[[Iterable[Object], Ended], Answer]
     # What an object of the live output shows it doing. Raises AgentError where that says that it
     # would go on without end.
-    watch: Callable[[Object], Act | None] = shows_nothing
+    watch: Callable[[Object], Act | None] = lambda value: None
     objects: Callable[[BinaryIO], Iterable[Object]] = transcript.objects
     # Why it would not work for this user without a person beside it: raises Unusable.
-    admit: Callable[..., None] = takes_anybody
+    admit: Callable[..., None] = lambda env, *, root: None
 
     install: str  # what a person types
     login: str  # what a person does who is not logged in
     program: str = ""  # what is started: a name on PATH, or a path; empty: its name
     variable: str = ""  # of the environment: names the program to start in its place
     oldest: tuple[int, ...] = ()  # version that works; empty where it has none
-    status: tuple[str, ...] = ()  # its arguments that print whether it is logged in
+    status: Sequence[str] = ()  # its arguments that print whether it is logged in
     logged_out: str = ""  # a pattern of what these print where it is not
-    keys: tuple[str, ...] = ()  # variables that hold a key, so that it needs no login
+    keys: Sequence[str] = ()  # variables that hold a key, so that it needs no login
 
     tools: Mapping[Role, tuple[str, ...]]  # as a person reads them; the judge's for other roles
     unheld: str = ""  # why it cannot be held to reading
-    places: tuple[Place, ...] = ()  # what it has of a person's
-    obeys: tuple[str, ...] = ()  # files of a project, and folders with a slash
-    asks: tuple[str, ...] = ()  # what else a repository makes it do, a line each
+    places: Sequence[Place] = ()  # what it has of a person's
+    obeys: Sequence[str] = ()  # files of a project, and folders with a slash
+    asks: Sequence[str] = ()  # what else a repository makes it do, a line each
 
     contract: bool = False  # takes a file for the system prompt; else it begins the prompt
     gates: bool = False  # runs those of a `Call`
@@ -158,6 +173,7 @@ class Agent:
     def __post_init__(self) -> None:
         self.program = self.program or self.name
         self.variable = self.variable or f"KERN_{self.name.upper()}"
+        self.oldest = tuple(self.oldest)
 
     def offers(self, role: Role) -> tuple[str, ...]:
         return self.tools.get(role, self.tools[Aide.JUDGE])
@@ -174,28 +190,30 @@ class Program:
 DEFAULT = "claude"
 ENDPOINT = "http"  # by an endpoint of the settings
 AGENTS = {  # modules, loaded when they are used
-    DEFAULT: "kern.agents.claude",
-    "codex": "kern.agents.codex",
-    "gemini": "kern.agents.gemini",
-    ENDPOINT: "kern.agents.http",
-    "opencode": "kern.agents.opencode",
-    "pi": "kern.agents.pi",
+    name: f"kern.agents.{name}" for name in (DEFAULT, "codex", "gemini", ENDPOINT, "opencode", "pi")
 }
-
 _MODELS = {
     DEFAULT: r"(opus|sonnet|haiku|claude)\b",
     "codex": r"(gpt|o\d|codex)\b",
     "gemini": r"gemini\b",
 }
+OWN: dict[str, Agent] = {}  # those that the settings of this run name
+
+
+def facts(name: str) -> dict[str, Any]:
+    """Of an agent CLI that kern brings, those of `Agent` that are words alone."""
+    table = tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
+    own: dict[str, Any] = table[name]
+    for place in own["places"]:
+        more = table["vendors"] if place.pop("vendors", False) else {}
+        place |= {key: [*place.get(key, ()), *words] for key, words in more.items()}
+    return {"name": name, **own, "places": [Place(**place) for place in own["places"]]}
 
 
 def foreign(model: str, agent: str) -> bool:
     """Whether it is the name of one vendor's model, and the agent is another one's."""
     whose = [name for name, names in _MODELS.items() if re.match(names, model)]
     return bool(whose) and agent not in whose
-
-
-OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 
 def know(commands: Mapping[str, Agent], endpoint: Endpoint | None) -> None:

@@ -1,89 +1,42 @@
-"""The JSON objects in what an agent printed: one a line, an array of them a line, or one value over
-many lines.
-"""
+"""What an agent printed, as JSON objects, and the values in them."""
 
-import codecs
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO
 
 Object = dict[str, Any]
 
-LOG_LIMIT = 1 << 20  # bytes of a line, where a log stands between the objects
 LINE_LIMIT = 1 << 22  # bytes of a line; a longer one holds what a command printed
 WHOLE_LIMIT = 1 << 24  # bytes; nothing longer is read at once
-_BEGINNING = 1 << 12  # bytes
-_PIECE = 1 << 20  # bytes read at a time of an array
-_BETWEEN = re.compile(r"[\s,]*")
+KINDS = ("input", "output", "cache_creation_input", "cache_read_input")  # of tokens
+_SAME = dict(zip(KINDS, KINDS, strict=True))
+_SHOWN = 1 << 12  # bytes of a line of a log
+_LONGEST = 300  # characters of what a call was given
+# What says most about a call, the first that is there.
+_TELLING = (
+    *("command", "filePath", "file_path", "notebook_path", "pattern", "url", "query"),
+    *("description", "path", "prompt"),
+)
 
 
 def objects(file: BinaryIO) -> Iterator[Object]:
-    """In order, one by one, from the file's beginning; what is torn or too large is left out."""
+    """In order, from the file's beginning: those that stand on a line, an array of them as well, or
+    one value over many lines. What else is a line, as a log has them, is the `log` of one.
+    """
     file.seek(0)
-    array = file.read(_BEGINNING).lstrip().startswith(b"[")
-    for read in (_members, _by_line) if array else (_by_line, _whole):
-        file.seek(0)
-        found = None
-        for found in read(file):
+    nothing = True
+    while data := file.readline(LINE_LIMIT):
+        for found in line(data):
+            nothing = nothing and "log" in found
             yield found
-        if found is not None:
-            return
+    if nothing:
+        file.seek(0)
+        yield from _values(file.read(WHOLE_LIMIT + 1))
 
 
-def lines(file: BinaryIO) -> Iterator[Object]:
-    """The objects, one a line; what else stands there, as a log does, is the `log` of one."""
-    file.seek(0)
-    while line := file.readline(LOG_LIMIT):
-        yield from _values(line) or [{"log": line[:_BEGINNING].decode("utf-8", "replace").rstrip()}]
-
-
-def line(data: bytes) -> Object:
-    """A line of the live output; see `lines`."""
-    return next(iter(_values(data)), {"log": data[:_BEGINNING].decode("utf-8", "replace").rstrip()})
-
-
-def epoch(text: object) -> float:
-    """Seconds; 0 where it is no time."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return 0.0
-
-
-def _members(file: BinaryIO) -> Iterator[Object]:
-    """Those of an array, one by one: a long stage prints more than is to be in memory at once."""
-    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    scan = json.JSONDecoder().raw_decode
-    text = ""
-    at = -1  # before the opening bracket
-    while len(text) <= WHOLE_LIMIT and (piece := file.read(max(_PIECE, len(text)))):
-        text += decode(piece)
-        at = text.find("[") + 1 if at < 0 else 0
-        try:
-            while gap := _BETWEEN.match(text, at):
-                value, at = scan(text, gap.end())
-                if isinstance(value, dict):
-                    yield value
-        except RecursionError:
-            return
-        except ValueError:  # a member that is not whole yet, or the end
-            text = text[at:]
-
-
-def _whole(file: BinaryIO) -> Iterator[Object]:
-    data = file.read(WHOLE_LIMIT + 1)
-    if len(data) <= WHOLE_LIMIT:
-        yield from _values(data)
-
-
-def _by_line(file: BinaryIO) -> Iterator[Object]:
-    while line := file.readline(LINE_LIMIT):
-        torn = len(line) == LINE_LIMIT and not line.endswith(b"\n")
-        yield from () if torn else _values(line)
-        while torn:  # the rest of the line
-            torn = file.readline(LINE_LIMIT)[-1:] not in (b"\n", b"")
+def line(data: bytes) -> list[Object]:
+    return _values(data) or [{"log": data[:_SHOWN].decode("utf-8", "replace").rstrip()}]
 
 
 def _values(data: bytes) -> list[Object]:
@@ -93,3 +46,68 @@ def _values(data: bytes) -> list[Object]:
     except (ValueError, RecursionError):
         return []
     return [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict)]
+
+
+# ---------------------------------------------------------------- values
+
+
+def parsed(text: str | bytes) -> Object:
+    """The object in a text; empty where there is none."""
+    return next(
+        iter(_values(text.encode("utf-8", "replace") if isinstance(text, str) else text)), {}
+    )
+
+
+def part(value: Mapping[Any, Any], name: str) -> Object:
+    """The object of that name; empty where there is none."""
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def parts(value: Mapping[Any, Any], name: str) -> list[Object]:
+    """The objects in the list of that name."""
+    found = value.get(name)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def number(value: object) -> float | None:
+    """One of sane size; JSON as Python reads it has infinities as well."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
+        return float(value)
+    return None
+
+
+def whole(value: object) -> int:
+    """0 where it is no number."""
+    return int(number(value) or 0)
+
+
+def total(values: Iterable[object]) -> float | None:
+    """None where it is nothing: a model without prices costs 0 in a CLI's eyes."""
+    return sum(number(value) or 0 for value in values) or None
+
+
+def tokens(
+    messages: Iterable[Mapping[str, Any]], names: Mapping[str, str] = _SAME
+) -> dict[str, int]:
+    """By kind, as far as they tell. `names`: what the CLI calls each kind."""
+    found = dict[str, int]()
+    for one in messages:
+        for kind in (kind for kind in names if names[kind] in one):
+            found[kind] = found.get(kind, 0) + whole(one[names[kind]])
+    return found
+
+
+def call(name: object, given: object) -> str:
+    """`bash make test`: the tool, and what says most of what it was given."""
+    texts = given if isinstance(given, dict) else {}
+    telling = next((text for key in _TELLING if isinstance(text := texts.get(key), str)), "")
+    return f"{name} {telling[:_LONGEST]}".strip()
+
+
+def epoch(text: object) -> float:
+    """Seconds; 0 where it is no time."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0

@@ -104,7 +104,7 @@ def _equip(caller: Caller, found: Repo, steered: Steering, options: Options) -> 
         options.tick(seconds, silent)
         steered.look()
 
-    caller.sleep, caller.clock, caller.watched = steered.sleep, options.clock, options.watched
+    caller.sleep, caller.clock = steered.sleep, options.clock
     caller.tick, caller.heed, caller.scratch = tick, steered.heed, found.scratch
     journal = store.place(found.common_dir)
     caller.earlier = store.costs(journal, lambda text: caller.sink(Warned(text)))

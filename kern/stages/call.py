@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from kern import events, model, plain
+from kern import events, plain
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, OverBudget, Program
 from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
@@ -66,7 +66,6 @@ class Caller:
     tick: process.Tick = process.unwatched
     heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
     scratch: Path = Path("/nonexistent")  # where an agent can read what kern puts there
-    watched: bool = False  # a person looks at what agents do
     # What a task took in earlier runs, and others so far of the same budget: US dollars, tokens.
     earlier: Callable[[str], tuple[float, int]] = lambda task: (0.0, 0)
     beside: Callable[[], tuple[float, int]] = lambda: (0.0, 0)
@@ -209,15 +208,13 @@ class Caller:
         stage, settings, program = prompt.stage, self.settings, self._program(prompt)
         agent, works = program.agent, stage is Stage.IMPLEMENT
         most = settings.budget.tokens.left(self._spent(task))
-        # What is silent until its end is not ended in time.
-        printed = model.Output.STREAM if self.watched or most else model.Output.JSON
-        idle = waits.scaled(settings.idle(printed))
+        idle = waits.scaled(settings.idle)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
         given, folder = process.surroundings(), self.named(str(self.scratch))
         contract = {_CONTRACT: prompt.contract} if agent.contract and prompt.contract else {}
         call = Call(
-            *(program.command, stage, prompt.by.model, prompt.by.effort, printed),
+            *(program.command, stage, prompt.by.model, prompt.by.effort),
             contract=f"{folder}/{_CONTRACT}" if contract else "",
             folder=folder,
             budget=self._left(task),

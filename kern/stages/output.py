@@ -100,7 +100,7 @@ class Watch:
     def look(self, shown: Callable[[Object], Act | None]) -> None:
         """At what it did since the last look."""
         for line in self.lines():
-            if act := shown(transcript.line(line)):
+            for act in filter(None, map(shown, transcript.line(line))):
                 self.sink(Acted(self.stage, act))
                 self.used[act.message] = sum(act.tokens.values())
 

@@ -300,10 +300,7 @@ def ask(
     most: float = 90,
     tick: process.Tick = process.unwatched,
 ) -> Talk:
-    """One call by kern, as a stage makes it; it ends where kern would try again.
-
-    `most`: seconds.
-    """
+    """One call by kern, as a stage makes it, but for another try. `most`: seconds."""
     events: list[object] = []
     caller = Caller(
         root=root,
@@ -313,7 +310,6 @@ def ask(
         settings=Settings(timeouts={role: most}),
         sleep=pause,
         tick=tick,
-        watched=True,
         scratch=root.parent / "scratch",
         programs={cli.name: Program(cli.agent, cli.binary)},
         hold=held(cli, root) if cli.agent.unheld and role is not Stage.IMPLEMENT else unheld,

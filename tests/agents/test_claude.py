@@ -22,7 +22,7 @@ from kern.agents.protocol import (
     Unusable,
     version,
 )
-from kern.model import Aide, Output, Stage
+from kern.model import Aide, Stage
 from tests.conftest import Fake, Kern
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -99,9 +99,8 @@ def test_what_a_call_names_is_passed_on() -> None:
     # A person's own CLAUDE_CODE_EFFORT_LEVEL would beat the flag.
     assert begun.env["CLAUDE_CODE_EFFORT_LEVEL"] == "low"
     assert begun.env["BASH_DEFAULT_TIMEOUT_MS"] == begun.env["BASH_MAX_TIMEOUT_MS"] == "1800000"
-    plain = claude.start(Call("claude", Stage.RESEARCH, "opus", output=Output.JSON))
+    plain = claude.start(Call("claude", Stage.RESEARCH, "opus"))
     assert "--effort" not in plain.argv
-    assert "json" in plain.argv
     assert not any(name.startswith(("BASH", "CLAUDE_CODE_EFFORT")) for name in plain.env)
 
 

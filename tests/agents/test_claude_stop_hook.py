@@ -88,19 +88,6 @@ def test_a_red_gate_runs_once_more_before_it_goes_back(
     assert (tmp_path / "ran").read_text() == "x\n" * runs
 
 
-def test_one_that_was_ended_runs_once_more_only_where_it_says_so(tmp_path: Path) -> None:
-    slow = f"echo x >> {tmp_path}/ran; test $(wc -l < {tmp_path}/ran) -gt 1 || sleep 60"
-    assert "not done after 0.5 s" in ends([("gate net", slow, 0.5)])
-    assert (tmp_path / "ran").read_text() == "x\n"
-    (tmp_path / "ran").unlink()
-    assert ends([("gate net", slow, 0.5)], again=1) == ""
-
-
-def test_a_long_output_is_told_by_its_end() -> None:
-    told = ends([("gate check", "seq 100000; exit 1", 0)])
-    assert "100000" in told and len(told) < 4000
-
-
 def test_two_stages_at_once_count_their_own_rounds() -> None:
     gates: Gates = [("gate check", "exit 1", 0)]
     assert "round 1" in ends(gates, run="a")

@@ -21,8 +21,7 @@ from kern.agents.protocol import (
 from kern.errors import UsageError
 from kern.model import Aide, Stage
 from tests.checks.test_gates import toml
-from tests.conftest import Fake, Git, Kern, open_to_tests
-from tests.sandbox.test_wall import needs_bwrap
+from tests.conftest import Fake, Git, Kern
 
 AGENT = command.agent("llm", ("llm", "-m", "{model}", "{role}:{effort}", "{}{other}"))
 
@@ -154,23 +153,6 @@ def test_without_a_sandbox_it_does_not_research(
         assert ran.code == 2
         assert "mine cannot be held to what research may do: a command has no limits" in ran.err
         assert not Path(f"{script}.research.prompt").exists()
-
-
-@needs_bwrap
-def test_in_a_sandbox_it_does_a_whole_task(
-    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
-    open_to_tests(Path.home(), script.parent)
-    script.write_text(SCRIPT.replace('cat > "$0.$1.prompt"', "cat > /dev/null; echo x > a.txt"))
-    toml(repo, git, setting(script))
-    ran = kern("1", "0", "--agent", "mine", "--agent", "implement=mine")
-    assert ran.code == 0, ran.said
-    assert git("log", "-1", "--format=%s") == "Greet people"
-    assert set(git("show", "--format=", "--name-only", "HEAD").split()) == {
-        *("SPEC.md", "a.txt", "hi.txt")  # only implement could write it
-    }
-    assert fake.calls == []
 
 
 def test_it_is_shown_before_it_runs(

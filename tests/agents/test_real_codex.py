@@ -6,11 +6,9 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from kern.agents import codex
 from kern.agents.protocol import Call
 from kern.model import Aide, Role, Stage
 from tests.agents.conformance import CLIS
-from tests.conftest import PATIENCE_S, Fake, Git, Kern
+from tests.conftest import PATIENCE_S, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn, bash
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -59,27 +57,6 @@ def begun(server: ScriptedServer) -> list[str]:
 
 
 AGENT = ("--agent", "codex", "--model", "gpt-5.5")
-
-
-def test_a_task_from_research_to_commit(kern: Kern, repo: Path, git: Git, serve: Serve) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Gate:** `grep -q hello hi.txt`\n")
-    git("commit", "--quiet", "--all", "--message=a gate")
-    server = serve(
-        research=[bash("cat a.txt"), READY],
-        implement=[bash("printf 'hello\\r\\n😀\\n' > hi.txt"), DONE],
-        commit=[bash("git commit -am mine"), WORDS],
-    )
-    ran = kern("1", "0", *AGENT)
-    assert ran.code == 0, ran.said
-    assert begun(server) == ["research", "implement", "commit"]
-    message = git("log", "-1", "--format=%B")
-    assert message.startswith('Greet people 😀\n\nIt\'s said & "done".\n\nKern-Task: ')
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
-    assert (repo / "hi.txt").read_bytes() == "hello\r\n😀\n".encode()
-    assert git("status", "--porcelain") == ""
-    assert "cost unknown" in ran.said
-    models = {request.stage: request.body["model"] for request in server.requests}
-    assert (models["research"], models["implement"]) == ("gpt-5.5", "gpt-5.5")
 
 
 def test_guidance_of_the_project_is_told_once(
@@ -176,42 +153,6 @@ def test_in_kern_s_sandbox_its_own_works_as_well(
     said = json.dumps([request.body for request in server.requests])
     assert "seven" in said, "it reads"
     assert "broke its limits" not in ran.err
-
-
-def test_an_interrupt_ends_a_whole_run_at_once(
-    background: Callable[..., "subprocess.Popen[str]"], repo: Path, serve: Serve
-) -> None:
-    serve(research=[READY], implement=[bash("echo x > begun; sleep 61.5"), DONE])
-    process = background("1", "0", *AGENT)
-    until = time.monotonic() + PATIENCE_S
-    while not (repo / "begun").exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert time.monotonic() - began < 8
-    assert process.returncode == 130, err
-    assert not subprocess.run(["pgrep", "-f", "sleep 61.5"], capture_output=True).stdout
-
-
-def test_at_its_limit_another_agent_takes_over(
-    kern: Kern, repo: Path, git: Git, serve: Serve, fake: Fake
-) -> None:
-    (repo / "kern.toml").write_text('agents = ["codex", "claude"]\n')
-    git("add", "--all")
-    git("commit", "--quiet", "--message=settings")
-    server = serve(
-        research=[READY],
-        implement=[bash("echo half > half.txt"), CLIS["codex"].limit],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert "claude takes the implement stage over from codex: usage limit: " in ran.said
-    assert "hit your usage limit" in ran.said
-    assert "stage 2/3 implement (codex)" in ran.said
-    assert begun(server) == ["research", "implement"]
-    assert fake.stages == ["implement", "commit"]
-    assert not (repo / "half.txt").exists()
 
 
 def test_the_doctor_asks_for_no_login_where_a_provider_is_named(

@@ -6,8 +6,7 @@
 
 from collections.abc import Iterable
 
-from kern.agents import faults, transcript
-from kern.agents import result as results
+from kern.agents import faults, protocol
 from kern.agents.places import Place
 from kern.agents.protocol import Agent, Answer, AtLimit, Call, Ended, Start, TryAgain
 from kern.agents.transcript import Object
@@ -34,14 +33,14 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
             case "spent":
                 cost = float(said)
             case "limit":
-                raise AtLimit("pal is tired", int(said))
+                raise AtLimit("pal is tired", resets_at=int(said))
             case "broken":
                 raise TryAgain(said)
             case _ if kind != "did":
                 texts.append(line)
     if not texts:
         raise faults.unanswered("pal", ended, login="pal needs no login")
-    return results.made("\n".join(texts).strip(), cost=cost, turns=1, tokens={})
+    return protocol.made("\n".join(texts).strip(), cost=cost, turns=1, tokens={})
 
 
 AGENT = Agent(
@@ -49,7 +48,6 @@ AGENT = Agent(
     start=start,
     read=read,
     watch=watch,
-    objects=transcript.lines,
     install="copy pal to a folder on PATH",
     login="pal needs no login",
     tools={Stage.IMPLEMENT: ("Read", "Write"), Aide.JUDGE: ("Read",)},

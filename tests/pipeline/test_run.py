@@ -41,7 +41,7 @@ def test_each_stage_is_a_fresh_process_with_its_own_limits(
     research, implement, commit = fake.calls
     for call in fake.calls:
         argv = call["argv"]
-        assert argv[:4] == ["-p", "--output-format", "json", "--verbose"]
+        assert argv[:4] == ["-p", "--output-format", "stream-json", "--verbose"]
         assert call["prompt"].startswith("kern stage ")
         assert not any("add a greeting" in word for word in argv)
         assert call["env"]["KERN_ROOT"] == str(repo)

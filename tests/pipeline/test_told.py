@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import Fake, Git, Inline
 
 
@@ -97,11 +95,3 @@ def test_an_experiment_and_a_task_that_is_split_have_a_contract_of_their_own(
     inline(1)
     *_, last = (call for call in fake.calls if call["stage"] == "implement")
     assert "The task asks whether something works" in last["system"]
-
-
-@pytest.mark.parametrize(("watched", "output"), [(False, "json"), (True, "stream-json")])
-def test_the_output_is_live_where_somebody_looks_at_it(
-    repo: Path, fake: Fake, inline: Inline, watched: bool, output: str
-) -> None:
-    assert inline(1, watched=watched).code == 0
-    assert {option(call, "--output-format") for call in fake.calls} == {output}

@@ -10,7 +10,7 @@ from kern import config, person
 from kern.checks import detect
 from kern.config import Budget, Gate, Settings
 from kern.errors import UsageError
-from kern.model import Aide, Output, Role, Stage
+from kern.model import Aide, Role, Stage
 from kern.models import Choice
 from kern.spec import notes
 from kern.spec.parse import parse
@@ -29,7 +29,7 @@ def test_without_a_file_everything_has_its_default() -> None:
     }
     assert {role: Settings().total(role) / 60 for role in minutes} == minutes
     assert Gate("a", "b").timeout == 600
-    assert Settings().idle(Output.STREAM) == 660  # the longest command of the agent's, and a minute
+    assert Settings().idle == 660  # the longest command of the agent's, and a minute
 
 
 def test_every_setting_is_read() -> None:
@@ -139,8 +139,7 @@ def test_an_agents_command_may_take_as_long_as_the_longest_gate(
 ) -> None:
     found = config.parse(text)
     assert found.patience == seconds
-    assert found.idle(Output.STREAM) == idle
-    assert found.idle(Output.JSON) == 0
+    assert found.idle == idle
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1" + "0" * 12, "[0xffff]"])
