@@ -53,7 +53,7 @@ PURE = (
     *(f"spec.{name}" for name in ("parse", "edit", "order", "notes")),
     *(f"spec.{name}" for name in ("reapply", "commands", "imports")),
     *(f"journal.{name}" for name in ("history", "totals", "sentences")),
-    *(f"agents.{name}" for name in ("claude", "faults", "result", "opencode", "pi")),
+    *(f"agents.{name}" for name in ("claude", "command", "faults", "opencode", "pi")),
     *(f"stages.{name}" for name in ("answer", "proposal")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),

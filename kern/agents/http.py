@@ -6,6 +6,7 @@ There is no CLI: kern's own Python runs `http_loop`, whose one tool is a shell.
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from kern.agents import faults, places, protocol, transcript
 from kern.agents.places import Place
@@ -44,16 +45,6 @@ def agent(endpoint: Endpoint) -> Agent:
         )
         return Start([call.program, *begun])
 
-    def read(seen: Iterable[Object], ended: Ended) -> Answer:
-        found, result = _answer(seen)
-        if not found:
-            raise faults.unanswered("http", ended, login=login)
-        if about := transcript.part(result, "fault"):
-            error = _error(about, url, login)
-            error.answer = found
-            raise error
-        return found
-
     def admit(env: Mapping[str, str], *, root: bool) -> None:
         """Also where it is not set up."""
         if not url:
@@ -66,7 +57,7 @@ def agent(endpoint: Endpoint) -> Agent:
     return Agent(
         name="http",
         start=start,
-        read=read,
+        read=partial(_read, url, login),
         watch=watch,
         admit=admit,
         program=sys.executable,
@@ -84,24 +75,21 @@ def agent(endpoint: Endpoint) -> Agent:
     )
 
 
-def _answer(seen: Iterable[Object]) -> tuple[Answer | None, Object]:
-    """And the result as it was printed."""
-    result: Object = {}
-    counts, costs = list[dict[str, int]](), list[float]()
-    for value in seen:
-        if value.get("type") == "assistant":
-            counts.append(value["usage"])
-            costs += [] if value["cost"] is None else [transcript.number(value["cost"]) or 0.0]
-        result = value if value.get("type") == "result" else result
-    if not result:
-        return None, result
+def _read(url: str, login: str, seen: Iterable[Object], ended: Ended) -> Answer:
+    result = next((one for one in seen if one.get("type") == "result"), None)
+    if result is None:
+        raise faults.unanswered("http", ended, login=login)
     found = protocol.made(
         str(result["result"]),
-        turns=len(counts),
-        cost=sum(costs) if costs else None,
-        tokens=transcript.tokens(counts),
+        turns=result["turns"],
+        cost=transcript.number(result["cost"]),
+        tokens=result["usage"],
     )
-    return found, result
+    if about := transcript.part(result, "fault"):
+        error = _error(about, url, login)
+        error.answer = found
+        raise error
+    return found
 
 
 def watch(value: Object) -> Act | None:

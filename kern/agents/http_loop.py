@@ -171,14 +171,14 @@ def carry_out(found: list[str], seconds: float) -> str:
     return "\n".join(replies) or _NOTHING
 
 
-def converse(given: Message, key: str, prompt: str) -> str:
-    """The answer. `given`: see `start` in http.py."""
+def converse(given: Message, key: str, prompt: str, spent: Message) -> str:
+    """The answer. `given`: see `start` in http.py. What it takes is added to `spent`."""
     contract = Path(given["contract"]).read_text("utf-8") if given["contract"] else ""
     form = Path(__file__).with_name("http.md").read_text("utf-8")
     begin = {"role": "system", "content": f"{contract}\n{form}{given['may']}"}
     talk, reply, same = [begin, {"role": "user", "content": prompt}], "", 0
     for turn in range(1, given["turns"] + 1):
-        text = next_message(given, key, talk, turn)
+        text = next_message(given, key, talk, turn, spent)
         found = commands(text)
         if not (found or _FENCE.search(text) or _UNDONE.search(text)):
             return text
@@ -191,7 +191,7 @@ def converse(given: Message, key: str, prompt: str) -> str:
     raise Trouble(f"it did not come to an end in {given['turns']} turns", bound=True)
 
 
-def next_message(given: Message, key: str, talk: list[Message], turn: int) -> str:
+def next_message(given: Message, key: str, talk: list[Message], turn: int, spent: Message) -> str:
     """Where nothing is done yet, another try is kern's."""
     body = {"model": given["model"], "messages": talk, "stream": True}
     body |= {"stream_options": {"include_usage": True}}
@@ -207,6 +207,11 @@ def next_message(given: Message, key: str, talk: list[Message], turn: int) -> st
                 one["content"] = "[left out to make room: run it again if you need it]"
             time.sleep(wait)
     say("assistant", turn=turn, commands=commands(found["text"]), **found)
+    spent["turns"] = turn
+    for kind, count in found["usage"].items():
+        spent["usage"][kind] = spent["usage"].get(kind, 0) + count
+    if isinstance(found["cost"], int | float):
+        spent["cost"] = (spent["cost"] or 0) + found["cost"]
     if found["finish"] in ("length", "content_filter"):
         raise Trouble(f"the endpoint cut the answer: {found['finish']}", bound=True)
     return str(found["text"])
@@ -216,15 +221,16 @@ def main() -> int:
     """As kern starts it, with the prompt on standard input."""
     given = json.loads(sys.argv[1])
     key = os.environ.pop(given["key"], "").strip()
+    spent: Message = {"turns": 0, "cost": None, "usage": {}}
     try:
         if sys.argv[2:]:  # which models there are
             print(*(one["id"] for one in ask(f"{given['url']}/models", key).get("data") or ()))
         else:
             prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
-            say("result", result=converse(given, key, prompt))
+            say("result", result=converse(given, key, prompt, spent), **spent)
         return 0
     except Trouble as exc:
-        say("result", result="", errors=[str(exc)], fault={**exc.about, "at": time.time()})
+        say("result", result="", fault={**exc.about, "at": time.time()}, **spent)
         return 1
 
 

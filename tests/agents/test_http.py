@@ -271,16 +271,3 @@ def test_the_doctor_sends_no_key_to_where_only_the_repository_wants_it(
         assert "login: its own word: small" in kern("doctor").out
         assert SEEN == ["Bearer k3y-for-the-gateway"]
         server.shutdown()
-
-
-def test_the_doctor_says_whether_the_endpoint_answers(
-    repo: Path, git: Git, kern: Kern, serve: Serve
-) -> None:
-    toml(repo, git, f'agents = ["http"]\n{table(serve().url)}')
-    trust_all(repo)
-    assert "login: unknown" in kern("doctor").out, "this endpoint lists no models"
-    toml(repo, git, f'agents = ["http"]\n{table("http://127.0.0.1:9")}')
-    trust_all(repo)
-    said = kern("doctor").out
-    assert "login: http is not logged in" in said
-    assert "see that http://127.0.0.1:9/http/v1 answers, and set GW_KEY to a key" in said

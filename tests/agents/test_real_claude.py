@@ -7,7 +7,6 @@ usage limit is not among the faults: with an API key claude reports it as any ot
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from kern.agents.protocol import Call
 from kern.model import Stage
 from kern.stages import prompts
 from kern.stages.prompts import compose
+from tests.agents.test_conformance import state
 from tests.conftest import PATIENCE_S, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
@@ -147,19 +147,6 @@ def names(*calls: Turn) -> Counter[tuple[str, str]]:
     return Counter(
         (tool, str(about.get("command") or Path(str(about.get("file_path", ""))).name))
         for tool, about in given
-    )
-
-
-def state(git: Git) -> tuple[str, ...]:
-    """All of the repository that an agent could change."""
-    listed = ("status", "--porcelain", "--untracked-files=all", "--ignored")
-    return (
-        git("rev-parse", "--symbolic-full-name", "HEAD"),
-        git("for-each-ref"),
-        git(*listed),
-        git("diff", "HEAD"),
-        git("config", "--list", "--local"),
-        git("ls-files", "--stage"),
     )
 
 
@@ -421,33 +408,6 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
     assert {name.rpartition("/")[2] for name in kept} >= {"1", "2-commit"}
 
 
-def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
-    background: Callable[..., "subprocess.Popen[str]"],
-    kern: Kern,
-    repo: Path,
-    git: Git,
-    serve: Serve,
-) -> None:
-    seconds = "61.25"  # by which the process is known
-    server = serve(
-        research=[READY],
-        implement=[
-            [bash(f"echo half > hi.txt; touch begun; sleep {seconds}"), DONE],
-            [bash("echo hello > hi.txt"), DONE],
-        ],
-        commit=[say("greet")],
-    )
-    process = background("1", "0")
-    _ends_at_once(process, repo, seconds)
-
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.err
-    assert begun(server) == ["research", "implement", "implement", "commit"]
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
-    assert git("show", "HEAD:hi.txt") == "hello"
-    assert git("status", "--porcelain") == ""
-
-
 # -------------------------------------------------------------------- gates within stage 2
 
 
@@ -525,19 +485,6 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
     assert not (Path.home() / ".bashrc").exists()
 
 
-def _ends_at_once(process: "subprocess.Popen[str]", repo: Path, seconds: str) -> None:
-    """On SIGINT, with the command that the agent runs."""
-    room = repo / ".git/kern/work/tree"
-    _until(lambda: (repo / "begun").exists() or (room / "begun").exists())
-    _until(lambda: bool(_running(seconds)))
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    err = "".join(process.communicate(timeout=PATIENCE_S))
-    assert time.monotonic() - began < 6
-    assert process.returncode == 130, err
-    assert not _running(seconds)
-
-
 def _running(word: str) -> list[int]:
     found = []
     for process in psutil.process_iter():
@@ -545,14 +492,6 @@ def _running(word: str) -> list[int]:
             if word in process.cmdline():
                 found.append(process.pid)
     return found
-
-
-def _until(true: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if true():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it never came true")
 
 
 # -------------------------------------------------------------------- the API fails

@@ -131,9 +131,9 @@ def test_one_file_and_its_row_make_an_agent_known(
         shutil.copy(example, copy)
     shutil.copy(HERE / "tests/kit/made_up_agent.py", copy / "kern/agents/pal.py")
     table = copy / "kern/agents/protocol.py"
-    row = '    DEFAULT: "kern.agents.claude",\n'
+    row = "for name in (DEFAULT, "
     assert row in table.read_text()
-    table.write_text(table.read_text().replace(row, f'{row}    "pal": "kern.agents.pal",\n'))
+    table.write_text(table.read_text().replace(row, f'{row}"pal", '))
     ran_by = [sys.executable, "-m", "kern", "1", "0", "--trust", "--agent", "pal"]
     env = {**os.environ, "PYTHONPATH": str(copy)}
     done = subprocess.run(ran_by, cwd=repo, env=env, capture_output=True, text=True)
