@@ -23,6 +23,7 @@ _TOOLS: Mapping[Role, tuple[str, ...]] = {
     ),
     Aide.JUDGE: _READ,
 }
+_PATIENCE = "OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS"
 _ROLE = "kern"  # one of its own: what a person allows their own roles does not count
 # What would have to be asked is refused, and that ends the run: so nothing is left to ask.
 _FREE = {"*": "allow", "question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
@@ -30,6 +31,8 @@ _OFF = (
     *("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "TERMINAL_TITLE"),
     *("CLAUDE_CODE", "EXTERNAL_SKILLS", "EMBEDDED_WEB_UI"),
 )
+_TOKENS = {"input": "input", "output": "output"}
+_TOKENS |= {"cache_read_input": "read", "cache_creation_input": "write"}
 _LOGGED = re.compile(r'timestamp=(\S+) .*\berror(?:\.\w+)?="(?:\w*Error: )?((?:[^"\\]|\\.)*)"')
 
 
@@ -45,13 +48,10 @@ def start(call: Call) -> Start:
         "agent": {_ROLE: {"mode": "primary", "description": "kern", "permission": rules}},
     }
     theirs = transcript.parsed(call.given.get("OPENCODE_CONFIG_CONTENT", ""))
-    patience = {"OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS": str(round(1000 * call.patience))}
-    env = {
-        **{f"OPENCODE_DISABLE_{what}": "1" for what in _OFF},
-        **({} if works else {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}),
-        **(patience if call.patience else {}),
-        "OPENCODE_CONFIG_CONTENT": json.dumps(theirs | config),
-    }
+    env = {f"OPENCODE_DISABLE_{what}": "1" for what in _OFF}
+    env |= {} if works else {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
+    env |= {_PATIENCE: str(round(1000 * call.patience))} if call.patience else {}
+    env |= {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs | config)}
     argv = [call.program, "run", "--format", "json", "--title", "kern", "--agent", _ROLE]
     argv += ["--print-logs", "--log-level", "ERROR"]
     argv += ["--model", call.model] if call.model else []
@@ -63,10 +63,8 @@ def watch(value: Object) -> Act | None:
     """A call is seen when it has ended, tokens when a step has. While it asks a failing API again,
     up to an hour where that says so, its log alone tells.
     """
-    error = _logged(value)
-    if isinstance(
-        error, protocol.AtLimit | protocol.Unusable
-    ):  # of a full context it makes a summary
+    error = _logged(value)  # of a full context it makes a summary
+    if isinstance(error, protocol.AtLimit | protocol.Unusable):
         raise error
     match value:
         case {"type": "tool_use", "part": dict(part)}:
@@ -149,12 +147,10 @@ def _error(error: Object, log: str, found: Answer) -> AgentError:
 
 def _tokens(steps: Iterable[Object]) -> dict[str, int]:
     counts = [transcript.part(step, "tokens") for step in steps]
-    cached = [transcript.part(one, "cache") for one in counts]
-    found = transcript.tokens(counts, {"input": "input", "output": "output"})
+    flat = [{**one, **transcript.part(one, "cache")} for one in counts]
+    found = transcript.tokens(flat, _TOKENS)
     thought = sum(transcript.whole(one.get("reasoning")) for one in counts)
-    found["output"] = found.get("output", 0) + thought
-    kinds = {"cache_read_input": "read", "cache_creation_input": "write"}
-    return found | transcript.tokens(cached, kinds)
+    return found | {"output": found.get("output", 0) + thought}
 
 
 AGENT = Agent(

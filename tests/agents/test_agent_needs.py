@@ -4,7 +4,7 @@ import pytest
 
 from kern.agents import places, protocol
 from kern.agents.protocol import Call
-from kern.model import Needs, Stage
+from kern.model import Aide, Needs, Role, Stage
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "pi")
 GATES = [("gate test", "true", 1.0, None)]
@@ -158,3 +158,12 @@ def test_a_command_that_prints_claude_s_key_is_named() -> None:
 def test_an_endpoint_of_one_s_own_machine_is_named_with_its_port(url: str, host: str) -> None:
     assert places.host(url) == host
     assert (host in needs("claude", ANTHROPIC_BASE_URL=url).hosts) is bool(host)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_judge_is_held_as_the_commit_stage_is(name: str) -> None:
+    """So that what holds the one with the real CLI holds the other."""
+    start = protocol.find(name).start
+    roles: tuple[Role, ...] = (Stage.COMMIT, Aide.JUDGE)
+    one, other = (Call("x", role, "m", folder="/f", mark="m") for role in roles)
+    assert start(one) == start(other)

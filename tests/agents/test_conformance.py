@@ -21,7 +21,7 @@ from tests.conftest import Git
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
 pytestmark = pytest.mark.real
-READERS = (Stage.RESEARCH, Stage.COMMIT, *Aide)
+READERS = (Stage.RESEARCH, Stage.COMMIT, Aide.PLANNER)  # the judge is held as commit is
 Serve = Callable[..., ScriptedServer]
 
 
