@@ -53,7 +53,7 @@ def carry_out(*argv: str) -> None:
 
 
 def kill_kern(signum: int) -> None:
-    """In a sandbox kern is out of reach: it is asked to do it itself, see tests/scenarios/forked.py."""
+    """In a sandbox kern is out of reach: asked so, it does it itself, see scenarios/forked.py."""
     if os.getppid() > 1:
         os.kill(os.getppid(), signum)
         return
