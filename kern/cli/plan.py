@@ -3,14 +3,14 @@ asked; and `kern learn`.
 """
 
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple
 
 from kern import plain
-from kern.cli.asking import answer, difference, edit, terminal
+from kern.cli.asking import answer, difference, terminal
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, Planned, Sink, StageFinished
 from kern.git import repository
@@ -20,15 +20,22 @@ from kern.memory.entries import parse as parse_learnings
 from kern.model import LEARNINGS, SPEC, Marker
 from kern.models import Choices
 from kern.pipeline import place, session
-from kern.pipeline.review import Reviews
 from kern.pipeline.review import goal as goal_of
-from kern.pipeline.site import Leave, Options, Site
-from kern.stages import proposal
+from kern.pipeline.site import Leave, Options
 from kern.stages.plan import Planner
-from kern.stages.proposal import Mode, Plan
+from kern.stages.proposal import Mode
 from kern.views.live import Console
 
 LONGEST_GOAL = 100_000  # characters
+
+
+class Proposal(NamedTuple):
+    """What an agent would change in a file."""
+
+    change: str  # as `diff -u` shows it
+    unchanged: str  # what is said where it changes nothing
+    answer: Path
+    take: Callable[[], None]
 
 
 def plan(
@@ -43,30 +50,48 @@ def plan(
 ) -> int:
     """`words`: None for the goal that SPEC.md states."""
     wanted = _goal(folder, words) if words is not None else ""
+    stated = "" if mode is Mode.IMPROVE else wanted
     if words is None and mode is not Mode.IMPROVE:  # said before anything else that may be missing
         repo = repository.open_at(folder)
-        goal_of(repo.root, place.documents(repo).read(SPEC) or "")
-    hint = "kern plan --yes takes the tasks, -n only shows them"
-    person = None if yes or dry else terminal(hint)
+        wanted = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
 
-    def ask(site: Site, console: Console) -> int:
-        reviews = Reviews(site)
-        asked = reviews.planner
-        stated = "" if mode is Mode.IMPROVE else wanted
-        goal = wanted or ("" if mode is Mode.IMPROVE else reviews.goal())
-        if stated and set(proposal.goals(asked.known())) - {stated}:
-            print(f"{SPEC} also states another goal; reviews will look at both", file=sys.stderr)
-        found = asked.ask(mode, goal)
-        site.steered.heed()
-        console.close()
+    def ask(asked: Planner) -> Proposal:
+        found = asked.ask(mode, wanted)
         if found.wrong:
             raise asked.refusal(found.wrong)
-        if not found.done:
-            return _decided(asked, found, stated, person, mode, yes=yes)
-        print(f"nothing is missing: {plain.line(found.done)}")
+        old, unchanged = asked.papers.spec_text(), f"nothing to add to {SPEC}"
+        new = old if found.done else asked.planned(old, found, stated).text
+        if found.done:
+            unchanged = f"nothing is missing: {plain.line(found.done)}"
+        take = partial(asked.take, found, stated)
+        return Proposal(difference(SPEC, old, new), unchanged, asked.answer, take)
+
+    return _consulted(folder, leave, models, SPEC, ask, yes=yes, dry=dry)
+
+
+def tidy(folder: Path, leave: Leave, *, yes: bool, dry: bool) -> int:
+    """One read-only run of the planner; nothing is written without a yes."""
+    papers = place.documents(repository.open_at(folder))
+    there = parse_learnings(papers.read(LEARNINGS) or "")
+    if there.faults:
+        hint = "mend that by hand first: it would be lost"
+        raise UsageError(f"{LEARNINGS}: {there.faults[0]}", hint=hint)
+    done = any(task.marker is Marker.DONE for task in papers.spec()[1].tasks)
+    if not (there.entries or done):
+        print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")
         return Exit.OK
 
-    return _consulted(folder, leave, models, SPEC, ask, writes=not dry)
+    def ask(asked: Planner) -> Proposal:
+        found = asked.tidy()
+        if found.wrong:
+            hint = f"{LEARNINGS} is untouched; the answer: {asked.tidied}"
+            raise KernError(f"the answer is refused: {found.wrong}", hint=hint)
+        why = found.done or "all that is proposed stands there already"
+        unchanged = f"nothing to change in {LEARNINGS}: {plain.line(why)}"
+        change = difference(LEARNINGS, found.before, found.text)
+        return Proposal(change, unchanged, asked.tidied, partial(asked.relearn, found))
+
+    return _consulted(folder, leave, {}, LEARNINGS, ask, yes=yes, dry=dry)
 
 
 def _consulted(
@@ -74,33 +99,43 @@ def _consulted(
     leave: Leave,
     models: Choices,
     name: str,
-    ask: Callable[[Site, Console], int],
+    ask: Callable[[Planner], Proposal],
     *,
-    writes: bool,
+    yes: bool,
+    dry: bool,
 ) -> int:
     """A session for one agent that reads, and a person who decides about the file of that name."""
+    person = None if yes or dry else terminal("--yes takes what is proposed, -n only shows it")
     console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
     options = Options(watched=console.watched, tick=console.tick, models=models, leave=leave)
     try:
-        with session.begin(folder, options, _brief(console), empty=True, commits=writes) as site:
+        with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as site:
             if site.payer:
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
-            return ask(site, console)
+            found = ask(Planner(site.repo, site.papers, site.templates, site.caller))
+            site.steered.heed()
+            console.close()
+            print(found.change or found.unchanged, flush=True)
+            if found.change:
+                question = f"Change {name} like this? [y]es, [n]o:"
+                if not (yes or (person and answer(person, question, "yn") == "y")):
+                    print(f"{name} is unchanged; the answer: {found.answer}")
+                    return Exit.OK
+                found.take()
+                print(f"changed {name}; review it and commit it")
     except Asked:
         print(f"stopped, as asked: {name} is unchanged", file=sys.stderr)
-        return Exit.OK
     finally:
         console.close()
+    return Exit.OK
 
 
 def _brief(console: Console) -> Sink:
     """Without what the change of the file shows once more."""
 
     def sink(event: Event) -> None:
-        if isinstance(event, StageFinished):
-            event = replace(event, text="")
         if not isinstance(event, Planned):
-            console(event)
+            console(replace(event, text="") if isinstance(event, StageFinished) else event)
 
     return sink
 
@@ -123,46 +158,6 @@ def _goal(folder: Path, words: str) -> str:
     return text.strip()
 
 
-def _decided(
-    asked: Planner, found: Plan, goal: str, person: TextIO | None, mode: Mode, *, yes: bool
-) -> int:
-    """Show the change of SPEC.md and take it, or not; without a person as `yes` says."""
-    if found.known:
-        print(f"already in {SPEC}: {found.known} of its tasks", file=sys.stderr)
-    question = "Add these tasks to SPEC.md? [y]es, [n]o, [e]dit:"
-    while True:
-        old = asked.papers.spec_text()
-        if not (change := difference(SPEC, old, asked.planned(old, found, goal).text)):
-            print(f"nothing to add to {SPEC}")
-            return Exit.OK
-        print(change, flush=True)
-        word = answer(person, question, "yne") if person else "y" if yes else "n"
-        if word == "y":
-            asked.take(found, goal)
-            print(f"added to {SPEC}; review it, commit it, then: kern -n")
-            return Exit.OK
-        if word == "n" or person is None:
-            print(f"{SPEC} is unchanged; the planner's answer: {asked.answer}")
-            return Exit.OK
-        found = _edited(asked, found, person, mode)
-
-
-def _edited(asked: Planner, found: Plan, person: TextIO, mode: Mode) -> Plan:
-    """The list as the person leaves it in an editor; as it was where it cannot be read."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "tasks.md"
-        file.write_text(found.listed + "\n", "utf-8")
-        why = edit(file, person)
-        changed = proposal.tasks(file.read_text("utf-8", "replace"), asked.known(), mode)
-    if not (why := why or changed.wrong):
-        return changed
-    print(f"kern: the list was not accepted: {why}", file=sys.stderr)
-    return found
-
-
-# ---------------------------------------------------------------- kern learn
-
-
 def learn(folder: Path, text: str, when: str) -> None:
     """What a person teaches; what an entry says already is not written twice."""
     new = Entry("", plain.line(text, LONGEST), when=capture.when(when))
@@ -181,44 +176,5 @@ def learn(folder: Path, text: str, when: str) -> None:
                 hint=f"{LEARNINGS} is a file that you can edit: a line for each entry",
             )
         name = next(numbers(known))
-        papers.write(LEARNINGS, appended(there, [Entry(name, new.text, when=new.when)]))
+        papers.write(LEARNINGS, appended(there, [replace(new, id=name)]))
     print(f"{name} in {LEARNINGS}; review it and commit it")
-
-
-def tidy(folder: Path, leave: Leave, *, yes: bool, dry: bool) -> int:
-    """One read-only run of the planner; nothing is written without a yes."""
-    papers = place.documents(repository.open_at(folder))
-    found = parse_learnings(papers.read(LEARNINGS) or "")
-    if found.faults:
-        hint = "mend that by hand first: it would be lost"
-        raise UsageError(f"{LEARNINGS}: {found.faults[0]}", hint=hint)
-    done = any(task.marker is Marker.DONE for task in papers.spec()[1].tasks)
-    if not (found.entries or done):
-        print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")
-        return Exit.OK
-    hint = "kern learn --tidy --yes takes what is proposed, -n only shows it"
-    person = None if yes or dry else terminal(hint)
-    question = f"Change {LEARNINGS} like this? [y]es, [n]o:"
-
-    def ask(site: Site, console: Console) -> int:
-        asked = Reviews(site).planner
-        found = asked.tidy()
-        site.steered.heed()
-        console.close()
-        if found.wrong:
-            hint = f"{LEARNINGS} is untouched; the answer: {asked.tidied}"
-            raise KernError(f"the answer is refused: {found.wrong}", hint=hint)
-        change = difference(LEARNINGS, found.before, found.text)
-        if not change:
-            why = found.done or "all that is proposed stands there already"
-            print(f"nothing to change in {LEARNINGS}: {plain.line(why)}")
-            return Exit.OK
-        print(change, flush=True)
-        if not yes and (person is None or answer(person, question, "yn") == "n"):
-            print(f"{LEARNINGS} is unchanged; the answer: {asked.tidied}")
-            return Exit.OK
-        asked.relearn(found)
-        print(f"changed {LEARNINGS}; review it and commit it")
-        return Exit.OK
-
-    return _consulted(folder, leave, {}, LEARNINGS, ask, writes=not dry)

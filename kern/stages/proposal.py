@@ -40,8 +40,6 @@ class Mode(StrEnum):
 class Plan:
     items: tuple[Item, ...] = ()
     titles: tuple[str, ...] = ()  # of the new tasks
-    known: int = 0  # listed, and there already
-    listed: str = ""  # the list as it came
     done: str = ""  # why nothing is missing
     wrong: str = ""  # why the answer is refused
 
@@ -59,16 +57,16 @@ def read(text: str, there: str, mode: Mode) -> Plan:
 
 
 def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
-    """The same for the list alone, as a person may have edited it."""
+    """The same for the list alone."""
     listed = parse(re.sub(_FENCE, "", block))
-    found = Plan(tuple(_item(task, mode) for task in listed.tasks), listed=block)
+    found = Plan(tuple(_item(task, mode) for task in listed.tasks))
     try:
         if wrong := next(_faults(listed, mode), ""):
             raise UsageError(wrong)
         new = added(there, found)
     except UsageError as exc:
         return Plan(wrong=str(exc))
-    return replace(found, titles=new.new, known=new.left_out)
+    return replace(found, titles=new.new)
 
 
 def added(text: str, plan: Plan) -> Added:
