@@ -3,7 +3,7 @@ body imports what it needs.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -12,20 +12,6 @@ from kern import __version__
 from kern.cli import options
 from kern.cli.app import app
 from kern.errors import UsageError
-
-
-def _leave(trusted: bool) -> Any:
-    """What the person lets the repository start."""
-    from kern.cli.asking import leave
-
-    return leave(trusted)
-
-
-def _choices(models: list[str] | None, agents: list[str] | None) -> Any:
-    """Which agent runs which role, with which model."""
-    from kern.models import of_options
-
-    return of_options(models or (), agents or ())
 
 
 def _version(asked: bool) -> None:
@@ -79,6 +65,8 @@ def run(
 ) -> int:
     """Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it."""
     from kern.cli import run as launch
+    from kern.cli.asking import leave
+    from kern.models import of_options
     from kern.pipeline.site import Options
 
     asked = Options(
@@ -88,8 +76,8 @@ def run(
         max_cost=max_cost,
         until_done=until_done,
         allow_red=allow_red,
-        models=_choices(model, agent),
-        leave=_leave(trust),
+        models=of_options(model or (), agent or ()),
+        leave=leave(trust),
         until=until or 0,
         jobs=jobs or "",
         scheduler=scheduler,
@@ -110,13 +98,15 @@ def plan(
 ) -> int:
     """Let an agent compare a goal with the code, and add the tasks."""
     from kern.cli import plan as planning
+    from kern.cli.asking import leave
+    from kern.models import of_options
     from kern.stages.proposal import Mode
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
-    by = _choices(model, agent)
-    return planning.plan(Path.cwd(), goal, _leave(trust), by, mode, yes=yes, dry=dry_run)
+    by = of_options(model or (), agent or ())
+    return planning.plan(Path.cwd(), goal, leave(trust), by, mode, yes=yes, dry=dry_run)
 
 
 @app.command(rich_help_panel="Run")
@@ -254,9 +244,10 @@ def learn(
 ) -> int:
     """Write a learning for later tasks, or have all of them looked after."""
     from kern.cli import plan as planning
+    from kern.cli.asking import leave
 
     if tidy:
-        return planning.tidy(Path.cwd(), _leave(trust), yes=yes, dry=dry_run)
+        return planning.tidy(Path.cwd(), leave(trust), yes=yes, dry=dry_run)
     planning.learn(Path.cwd(), " ".join(words or ()), when)
     return 0
 
@@ -280,9 +271,9 @@ def init(
     trust: options.Trusted = False,
 ) -> None:
     """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import project
+    from kern.cli import asking, project
 
-    project.init(Path.cwd(), _leave(trust), run=not no_run)
+    project.init(Path.cwd(), asking.leave(trust), run=not no_run)
 
 
 @app.command(rich_help_panel="Set up")
@@ -291,9 +282,9 @@ def check(
     trust: options.Trusted = False,
 ) -> int:
     """Run the gates now, as a run would; the exit code says it."""
-    from kern.cli import project
+    from kern.cli import asking, project
 
-    return project.check(Path.cwd(), gates or (), _leave(trust))
+    return project.check(Path.cwd(), gates or (), asking.leave(trust))
 
 
 @app.command(rich_help_panel="Set up")

@@ -21,13 +21,17 @@ SAMPLE = Path(__file__).with_name("sample")
 def main() -> int:
     """Makes the repository, runs kern there, shows the commits; kern's exit code."""
     folder = Path(tempfile.mkdtemp(prefix="kern-demo-")).resolve()
-    root = folder / "sample"
-    agent = _agent(folder)
+    root, agent = folder / "sample", folder / "demo-agent"
+    package = Path(__file__).resolve().parent.parent.parent
+    run = f'PYTHONPATH="{package}" exec "{sys.executable}" -m kern.cli.demo_agent "$@"'
+    agent.write_text(f"#!/bin/sh\n{run}\n")
+    agent.chmod(0o755)
     sample(root)
-    spec, settings = ((root / name).read_text("utf-8") for name in ("SPEC.md", "kern.toml"))
-    _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{spec}\nIts kern.toml:\n\n{settings}")
+    print(f"A sample repository: {root}", end="\n\n", flush=True)
+    for name in ("SPEC.md", "kern.toml"):
+        print(f"Its {name}:\n\n{(root / name).read_text('utf-8')}")
+    print("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     _at_home_in(folder / "home")
-    _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
     os.environ[protocol.find(protocol.DEFAULT).variable] = str(agent)
     with contextlib.closing(Console()) as console:
@@ -35,9 +39,9 @@ def main() -> int:
         code = loop.run(root, options, console)
     log = _git(root, "log", "--reverse", "--format=%h  %s", "--stat")
     refs = _git(root, "for-each-ref", "--format=%(refname:short)", "refs/kern/attempts")
-    _say(f"\nThe commits:\n\n{log}\nThe failed attempts, saved:\n\n{refs}")
+    print(f"\nThe commits:\n\n{log}\nThe failed attempts, saved:\n\n{refs}")
     again = f"  KERN_DIR={folder / 'kern'} {own_command()}"
-    _say(f"The folder stays. Look around:\n\n  cd {root}\n{again} status\n{again} show 2")
+    print(f"The folder stays. Look around:\n\n  cd {root}\n{again} status\n{again} show 2")
     return code
 
 
@@ -49,9 +53,7 @@ def _git(root: Path, *argv: str) -> str:
 
 
 def _at_home_in(home: Path) -> None:
-    """The sandbox makes the files that it keeps read-only where they are missing, and caches for
-    the gates: not in the person's own home folder, of which this agent needs nothing.
-    """
+    """Nothing of it is needed, and nothing left, in the person's own home folder."""
     home.mkdir()
     os.environ.setdefault("XDG_CONFIG_HOME", str(Path.home() / ".config"))  # the person's settings
     for name in [*os.environ]:
@@ -66,20 +68,6 @@ def own_command() -> str:
     if os.path.basename(program) == "kern" and os.access(program, os.X_OK):
         return shlex.quote(program)
     return f"{shlex.quote(sys.executable)} -m kern"
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
-
-
-def _agent(folder: Path) -> Path:
-    script = folder / "demo-agent"
-    package = Path(__file__).resolve().parent.parent.parent
-    script.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}" -m kern.cli.demo_agent "$@"\n'
-    )
-    script.chmod(0o755)
-    return script
 
 
 def sample(root: Path) -> None:

@@ -23,7 +23,20 @@ SCRIPTS = {  # and what is said of each
     "lines.sh": ("wc -l < \"$1\" | tr -d ' '", "It follows words.sh."),
     "report.sh": (REPORT, "It joins the two."),
 }
+AT_FIRST = {"words.sh": ('wc -w "$1"', "One line does it.")}  # which the gate finds wrong
 TRIED = ("one awk program", "one sed program", "one shell loop")  # then the task is split
+SPLIT = """Too much at once; the parts stand alone.
+
+## Subtasks
+- [ ] lines.sh FILE prints the number of lines
+- [ ] report.sh FILE prints words and lines on one line
+
+DECOMPOSED"""
+RESEARCH = """- Files: greet.sh:1-2, check.sh:1-9
+- Pattern: greet.sh:1-2, a small script that prints one line
+- Constraint: plain sh; ./check.sh validates
+
+READY"""
 
 
 def main() -> None:
@@ -33,14 +46,36 @@ def main() -> None:
     if heading is None or task is None:
         sys.exit("error: this agent plays the demo alone")
     time.sleep(0.15)  # slow enough to be watched
-    answers = {"research": _research, "implement": _implement, "commit": _commit}
-    work = answers[heading[1]]
-    wanted = task[1].splitlines()[-1]
-    text, told = work(wanted, prompt), []
+    stage, name = heading[1], task[1].splitlines()[-1].split()[0]
+    attempts = len(re.findall(r"^Attempt \d+:", prompt, re.M))
+    text, told = _answer(stage, name, attempts), []
     if feedback := _sent_back(text):
-        told.append({"type": "text", "text": f"Stop hook feedback:\n{feedback}"})
-        text = work(wanted, f"{prompt}\nAttempt 0: {feedback}")
-    _print(text, told)
+        told = [{"type": "text", "text": f"Stop hook feedback:\n{feedback}"}]
+        text = _answer(stage, name, attempts + 1)
+    back = {"type": "user", "isSynthetic": True, "message": {"content": told}}
+    result = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 2}
+    result |= {"result": text, "total_cost_usd": 0.0}
+    json.dump([{"type": "system", "subtype": "init", "model": "demo"}, back, result], sys.stdout)
+
+
+def _answer(stage: str, name: str, attempts: int) -> str:
+    if stage == "research":
+        return RESEARCH
+    if stage == "commit":
+        return "Greet by name" if name == "greet.sh" else f"Add {name}"
+    if name not in SCRIPTS and attempts == len(TRIED):
+        return SPLIT
+    if name not in SCRIPTS:
+        _write("summary.sh", f"# {TRIED[attempts]}")
+        return f"FAILED: summary.sh as {TRIED[attempts]} did not pass ./check.sh"
+    text, why = ({} if attempts else AT_FIRST).get(name, SCRIPTS[name])
+    _write(name, text)
+    return f"Wrote {name}. {why}\n\nSUCCESS"
+
+
+def _write(name: str, text: str) -> None:
+    Path(name).write_text(f"#!/bin/sh\n{text}\n")
+    Path(name).chmod(0o755)
 
 
 def _sent_back(answer: str) -> str:
@@ -52,55 +87,6 @@ def _sent_back(answer: str) -> str:
     asked = json.dumps({"last_assistant_message": answer})
     done = subprocess.run(hook["command"], shell=True, input=asked, capture_output=True, text=True)
     return str(json.loads(done.stdout)["reason"]) if done.stdout else ""
-
-
-def _print(text: str, told: list[dict[str, str]]) -> None:
-    back = {"type": "user", "isSynthetic": True, "message": {"content": told}}
-    result = {
-        "type": "result",
-        "subtype": "success",
-        "is_error": False,
-        "num_turns": 2,
-        "result": text,
-        "total_cost_usd": 0.0,
-    }
-    json.dump([{"type": "system", "subtype": "init", "model": "demo"}, back, result], sys.stdout)
-
-
-def _research(task: str, prompt: str) -> str:
-    return (
-        "- Files: greet.sh:1-2, check.sh:1-9\n"
-        "- Pattern: greet.sh:1-2, a small script that prints one line\n"
-        "- Constraint: plain sh; ./check.sh validates\n\nREADY"
-    )
-
-
-def _implement(task: str, prompt: str) -> str:
-    attempts = len(re.findall(r"^Attempt \d+:", prompt, re.M))
-    if attempts == len(TRIED):
-        return (
-            "Too much at once; the parts stand alone.\n\n## Subtasks\n"
-            "- [ ] lines.sh FILE prints the number of lines\n"
-            "- [ ] report.sh FILE prints words and lines on one line\n\nDECOMPOSED"
-        )
-    name = task.split()[0]
-    if name == "words.sh" and not attempts:
-        return _wrote(name, 'wc -w "$1"', "One line does it.")
-    if name in SCRIPTS:
-        return _wrote(name, *SCRIPTS[name])
-    _wrote("summary.sh", f"# {TRIED[attempts]}", "")
-    return f"FAILED: summary.sh as {TRIED[attempts]} did not pass ./check.sh"
-
-
-def _wrote(name: str, text: str, told: str) -> str:
-    place = Path(name)
-    place.write_text(f"#!/bin/sh\n{text}\n")
-    place.chmod(0o755)
-    return f"Wrote {name}. {told}\n\nSUCCESS"
-
-
-def _commit(task: str, prompt: str) -> str:
-    return f"Add {task.split()[0]}" if not task.startswith("greet") else "Greet by name"
 
 
 if __name__ == "__main__":

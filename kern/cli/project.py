@@ -1,7 +1,6 @@
 """`kern init` and `kern check`: the checks that a project has, found and run."""
 
 import difflib
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from kern.agents import protocol
 from kern.checks import detect, result
 from kern.checks.detect import PROJECT, TELLING, Folder, Guess, Proposal, matches
 from kern.cli import asking
-from kern.config import FILE, Gate, Settings
+from kern.config import FILE, Gate
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, GateEnded, Warned
 from kern.git import repository
@@ -44,8 +43,7 @@ def init(folder: Path, leave: Leave, *, run: bool) -> None:
     """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
     found = repository.open_at(folder)
     data = workspace.read(found.root / FILE)
-    settings = config.parse(data) if data is not None else Settings()
-    guesses = detect.missing(detect.guesses(folders(found)), settings)
+    guesses = detect.missing(detect.guesses(folders(found)), config.parse(data or b""))
     beside = f" that {FILE} does not have" if data is not None else ""
     print(f"found {plain.count(len(guesses), 'check')}{beside}:" if guesses else "no checks found")
     for guess in guesses:
@@ -59,13 +57,7 @@ def init(folder: Path, leave: Leave, *, run: bool) -> None:
     gates = config.parse(workspace.read(found.root / FILE) or b"").gates
     if not gates:
         print(f"no gate yet: name your own under [gates] in {FILE} (kern help settings)")
-    if written and (more := _untracked(found, written)):
-        print(f"not in git yet: {plain.some(more)}")
-    steps = [*_steps(found, written, checked=not gates)]
-    width = max(len(command) for command, what in steps if what)
-    print("next:")
-    for command, what in steps:
-        print(f"  {command:<{width}}  # {what}" if what else f"  {command}")
+    print("next:", *_steps(found, written, checked=not gates), sep="\n  ")
 
 
 def _write(found: Repo, proposals: Sequence[Proposal]) -> list[str]:
@@ -111,29 +103,18 @@ def _try(found: Repo, guesses: Sequence[Guess], leave: Leave) -> None:
     trust.agree(found, trust.of_gates(config.parse(text).gates))
 
 
-# ---------------------------------------------------------------- what is to be done next
-
-
-def _steps(found: Repo, written: Sequence[str], *, checked: bool) -> Iterator[tuple[str, str]]:
-    """Commands to type, each with what it does where it does not say so."""
+def _steps(found: Repo, written: Sequence[str], *, checked: bool) -> Iterator[str]:
+    """Commands to type, some with what they do."""
     text = prompts.without_example(_text(found.root / SPEC) or "")
     if tasks := sum(task.marker is not Marker.DONE for task in parse(text).tasks):
-        yield "kern status", f"shows the {plain.count(tasks, 'open task')}"
+        yield f"kern status     # shows the {plain.count(tasks, 'open task')}"
     else:
-        yield 'kern add "…"', f"or kern plan GOAL, or write your tasks into {SPEC}"
+        yield f'kern add "…"    # or kern plan GOAL, or write your tasks into {SPEC}'
     if not checked:
-        yield "kern check", "runs the gates now"
+        yield "kern check      # runs the gates now"
     if written:
-        add = "--all" if _untracked(found, written) else " ".join(written)
-        yield f'git add {add} && git commit -m "Begin with kern"', ""
-    yield "kern -n", "shows what a run would do"
-
-
-def _untracked(found: Repo, written: Sequence[str]) -> list[str]:
-    """What git does not have stays the person's, and no task that changes it can be committed."""
-    how = "--exclude-standard", "--directory", "--no-empty-directory"
-    names = map(os.fsdecode, found.run("ls-files", "-z", "--others", *how)[1].split(b"\0"))
-    return [name for name in names if name and name not in written]
+        yield f'git add {" ".join(written)} && git commit -m "Begin with kern"'
+    yield "kern -n         # shows what a run would do"
 
 
 # ---------------------------------------------------------------- what tells of a project's checks
@@ -148,11 +129,10 @@ def folders(found: Repo) -> list[Folder]:
     listed = {*found.run(*how, *specs)[1].decode("utf-8", "replace").split("\0")} - {""}
     ours = (path for path in listed if _ELSEWHERE.isdisjoint(path.split("/")[:-1]))
     paths = sorted(ours, key=lambda path: (path.count("/"), path))
-    nested = [one for one in paths if one.count("/") <= DEPTH and _is_project(one)]
-    parts = list(dict.fromkeys(["", *(path.rpartition("/")[0] for path in nested)]))
-    if left := parts[MOST_PARTS + 1 :]:
-        print(f"note: {plain.count(len(left), 'part')} left out, from {plain.line(left[0])} on")
-    files: dict[str, dict[str, str]] = {part: {} for part in parts[: MOST_PARTS + 1]}
+    names = (path.rpartition("/") for path in paths if path.count("/") <= DEPTH)
+    nested = (part for part, _, name in names if any(matches(name, one) for one in PROJECT))
+    parts = list(dict.fromkeys(["", *nested]))[: MOST_PARTS + 1]
+    files: dict[str, dict[str, str]] = {part: {} for part in parts}
     tools = [f"{part}/{name}".lstrip("/") for part in files for name in TELLING if "venv/" in name]
     for path in (*tools, *paths):
         part = max((one for one in files if not one or path.startswith(f"{one}/")), key=len)
@@ -160,10 +140,6 @@ def folders(found: Repo) -> list[Folder]:
         if text is not None:
             files[part][path.removeprefix(f"{part}/")] = text
     return [Folder(part, names, _above(part, files)) for part, names in files.items()]
-
-
-def _is_project(path: str) -> bool:
-    return any(matches(path.rpartition("/")[2], one) for one in PROJECT)
 
 
 def _above(part: str, files: dict[str, dict[str, str]]) -> frozenset[str]:
@@ -203,7 +179,10 @@ class Gates(Console):
             super().__call__(event)
         elif isinstance(event, GateEnded):
             ended = event.result
-            self.print(f"{_name(ended.name):<{self.width}}  {_end(ended)}", style_of(event))
+            known = ", known to be red" if ended.red and ended.known_red else ""
+            took = f"{ended.seconds:.1f} s" if ended.seconds < 60 else plain.span(ended.seconds)
+            row = f"{_name(ended.name):<{self.width}}  {result.outcome(ended) + known:<10}  {took}"
+            self.print(row, style_of(event))
             first = result.first_failing(ended.output, result.TELLING)
             for line in filter(None, dict.fromkeys([first, *ended.closed]) if ended.red else ()):
                 self.print(f"    {line}")
@@ -216,12 +195,6 @@ class Gates(Console):
 
 def _name(label: str) -> str:
     return plain.line(label.removeprefix("gate "), _NAME)
-
-
-def _end(ended: Result) -> str:
-    known = ", known to be red" if ended.red and ended.known_red else ""
-    took = f"{ended.seconds:.1f} s" if ended.seconds < 60 else plain.span(ended.seconds)
-    return f"{f'{result.outcome(ended)}{known}':<10}  {took}"
 
 
 _ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"

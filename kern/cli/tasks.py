@@ -155,11 +155,9 @@ def answer(folder: Path, wanted: str, text: str) -> None:
     if not typed:
         what = f"what is the answer? {notes.words(noted)}"
         raise UsageError(what, hint=f'kern answer {index + 1} "…"')
-    if (over := len(typed) - editing.NOTE_LIMIT) > 0:
-        raise UsageError(
-            f"the answer is {over} characters too long: {editing.NOTE_LIMIT} are a note's limit",
-            hint="answer in short, and put the rest below the task in SPEC.md, indented",
-        )
+    if len(typed) > editing.NOTE_LIMIT:
+        what = f"an answer has at most {editing.NOTE_LIMIT} characters, not {len(typed)}"
+        raise UsageError(what, hint="kern edit: the rest below the task, indented")
 
     def apply(fresh: str, _: Spec, now: Task) -> str:
         still = notes.pending(now)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from subprocess import DEVNULL
 
 import kern
 from kern import plain
@@ -105,7 +106,8 @@ def _run(here: Yard, job: Job, made: Repo) -> tuple[int, str]:
     with here.guard:
         if here.closed:
             return -2, ""
-        child = process.another(argv, made.root, {**os.environ, **own}, log)
+        with log.open("ab") as out:
+            child = process.start(argv, made.root, {**os.environ, **own}, DEVNULL, out, out)
         here.at_work[job.branch] = child, made
     try:
         code = child.wait()

@@ -1,6 +1,5 @@
 """What an agent needs, tried from within the sandbox: it is there that a run misses it."""
 
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -54,10 +53,8 @@ def login(held: Sandbox, program: Program) -> Check | None:
 def _run(held: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, list[str]]:
     """Exit code, output, and what of that the sandbox closed."""
     confined = held.confine(Kind.READER, argv, process.surroundings(), agent=agent.name)
-    code, out, why = process.heard(
-        confined.argv, _PATIENCE_S, errors=subprocess.STDOUT, env=confined.env
-    )
-    output = why or out.decode("utf-8", "replace")
+    code, out, why = process.heard(confined.argv, _PATIENCE_S, env=confined.env)
+    output = out.decode("utf-8", "replace") + why
     return code, output, closed.sentences(output, confined) if code else []
 
 

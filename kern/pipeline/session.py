@@ -92,7 +92,10 @@ def begin(
             here.warn(notice)
         _tidy(here, killed.run if killed else "")
         preflight.tasks(found, papers, empty=empty)
-        workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
+        # A hook's private index lies there, until it has ended.
+        shutil.rmtree(found.scratch, ignore_errors=True)
+        with workspace.reported(found.scratch):
+            found.scratch.mkdir(parents=True, exist_ok=True)
         forms = prompts.templates(found.root, settings)
         yield replace(here, templates=forms, payer=agents.paid(crew), sandbox=held, awake=keeper)
 

@@ -1,16 +1,17 @@
-"""Who works here: one kern per working tree, one per project and branch."""
+"""Who works here: one kern per working tree, and so one per project and branch."""
 
 import contextlib
 import os
 import re
+import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kern.errors import Held
-from kern.system import process, waits, workspace
+from kern.system import process, workspace
 from kern.system.workspace import Scope
 
 TREE = "kern.lock"  # in the git directory
@@ -40,48 +41,35 @@ def holder(git_dir: Path) -> Holder | None:
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """One process at a time, which the others wait for; the kernel drops it with its holder."""
+def alone(path: Path, wait: float = -1) -> Iterator[None]:
+    """One process at a time, which the others wait for, `wait` seconds at most; the kernel drops it
+    with its holder. Raises TimeoutError.
+    """
     from filelock import FileLock
 
-    with workspace.reported(path), FileLock(path, mode=0o600):
+    with workspace.reported(path), FileLock(path, wait, mode=0o600):
         yield
 
 
 @contextlib.contextmanager
 def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
-    """Hold the working tree and the scope, or say who does.
-
-    The FileLock in the git directory guards the tree itself, whatever branch or KERN_DIR; the
-    kernel drops it with its holder. The SoftFileLock stands at the documented path, its holder's
-    PID inside; a killed holder's marker is taken over.
+    """Hold the working tree, whatever its branch or KERN_DIR, or say who does. Beside the lock its
+    holder is written down, and his pid at the documented place.
     """
-    from filelock import FileLock, SoftFileLock, Timeout
-
     with contextlib.ExitStack() as stack:
-        with workspace.reported(git_dir / TREE):
-            try:
-                stack.enter_context(FileLock(git_dir / TREE, timeout=0, mode=0o600))
-            except Timeout:
-                raise _busy(git_dir) from None
-        stack.callback((git_dir / HOLDER).unlink, missing_ok=True)
-        text = "\n".join((str(os.getpid()), HOST, run, where.branch, ""))
-        workspace.replace(git_dir / HOLDER, os.fsencode(text))
+        try:
+            stack.enter_context(alone(git_dir / TREE, 0))
+        except TimeoutError:
+            raise _busy(git_dir) from None
         workspace.own_folder(where.lock)
-        marker = SoftFileLock(where.lock / "pid", waits.scaled(1), mode=0o600)
-        with workspace.reported(where.lock):
-            try:
-                marker.acquire()
-            except Timeout:
-                raise _marked(where) from None
-        stack.callback(_release, where, marker.release)
+        stack.callback(shutil.rmtree, where.lock, ignore_errors=True)
+        for path, names in (
+            (git_dir / HOLDER, (str(os.getpid()), HOST, run, where.branch)),
+            (where.lock / "pid", (str(os.getpid()), HOST)),
+        ):
+            workspace.replace(path, os.fsencode("\n".join((*names, ""))))
+            stack.callback(path.unlink, missing_ok=True)
         yield
-
-
-def _release(where: Scope, marker: Callable[[], None]) -> None:
-    marker()
-    with contextlib.suppress(OSError):
-        where.lock.rmdir()
 
 
 def _busy(git_dir: Path) -> Held:
@@ -95,13 +83,4 @@ def _busy(git_dir: Path) -> Held:
     return Held(
         f"another kern is at work in this working tree ({who})",
         hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",
-    )
-
-
-def _marked(where: Scope) -> Held:
-    path = where.lock / "pid"
-    who = " on ".join((workspace.read(path) or b"").decode("utf-8", "replace").split()[:2])
-    return Held(
-        f"another kern holds {where.project}, branch {where.branch} (pid {who or 'unknown'})",
-        hint=f"wait for it; if no kern runs there: rm {path}",
     )

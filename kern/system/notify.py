@@ -22,7 +22,7 @@ from kern.model import Outcome
 from kern.system import process
 from kern.system.workspace import Scope
 
-_TIME_OUT_S, _PATIENCE_S = 10, (0.5, 0.5)
+_TIME_OUT_S = 10
 _OUTPUT_LIMIT = 1_000_000  # bytes
 _READY_S = 3.0  # until the system has answered
 _HOLD = ("sh", "-c", "echo; exec cat")  # cat: to the end of its input, which kern holds open
@@ -110,7 +110,6 @@ def _notify(
             mark=("KERN_RUN_ID", notice["run"]),
             limit=_OUTPUT_LIMIT,
             total=_TIME_OUT_S,
-            patience=_PATIENCE_S,
         )
     except KernError as exc:
         return str(exc)

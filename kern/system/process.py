@@ -6,7 +6,6 @@ Knows nothing of agents.
 """
 
 import contextlib
-import functools
 import os
 import secrets
 import signal
@@ -16,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from subprocess import run as attend
 from typing import IO, Any
 
@@ -30,7 +29,6 @@ OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
-_RESTORED_S = 10.0  # a hook, after SIGINT
 _TICK_S = 0.05
 _STDERR_TAIL = 8192  # bytes
 SILENT = "no sign of life"
@@ -65,15 +63,13 @@ def run(
     total: float = 0,
     idle: float = 0,
     joined: bool = False,
-    grace: tuple[float, float] = GRACE_S,
-    patience: tuple[float, float] = PATIENCE_S,
     status: int = 0,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
     has ended, however it did; `mark` tells what that is after a kill of kern's. `total` and `idle`
-    (without output) are time-outs in seconds, 0 for none, and `patience` is what it is given after
-    one, else `grace`. `joined`: complaints stand among output. `status`: where in `argv` a sandbox
-    takes the option to tell that the real command began, else KernError.
+    (without output) are time-outs in seconds, 0 for none. `joined`: complaints stand among output.
+    `status`: where in `argv` a sandbox takes the option to tell that the real command began, else
+    KernError.
     """
     began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
     given = stdin.encode("utf-8", "surrogateescape")
@@ -96,7 +92,7 @@ def run(
             overflow = limit if printed() > limit else 0
         finally:
             if child:
-                end(child, patience if timed_out else grace)
+                end(child, PATIENCE_S if timed_out else GRACE_S)
             if not status:  # else all has ended with the sandbox
                 sweep(own)
             if child:
@@ -144,11 +140,9 @@ def _attend(
 def _startable(program: str) -> Iterator[None]:
     try:
         yield
-    except PermissionError:
-        raise UsageError(f"{program} is not executable", hint=f"chmod +x {program}") from None
     except OSError as exc:
-        why = f"{program} cannot be started: {exc.strerror}"
-        raise UsageError(why, hint="kern doctor") from None
+        hint = f"chmod +x {program}" if isinstance(exc, PermissionError) else "kern doctor"
+        raise UsageError(f"{program} cannot be started: {exc.strerror}", hint=hint) from None
 
 
 def _file(path: Path | None = None, data: bytes = b"") -> IO[bytes]:
@@ -220,26 +214,12 @@ def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
         if not (left := marked(mark)):
             break
         ended |= {process.pid for process in left}
-        _let_restore(left)
         for name in ("terminate", "kill"):
             for process in left:
                 with contextlib.suppress(psutil.Error):
                     getattr(process, name)()
             left = psutil.wait_procs(left, waits.scaled(grace))[1]
     return len(ended)
-
-
-def _let_restore(left: Sequence[psutil.Process]) -> None:
-    """Hooks have what is not staged out of the tree, and restore it on SIGINT alone. git names both
-    variables to them.
-    """
-    hooks = list[psutil.Process]()
-    for process in left:
-        with contextlib.suppress(psutil.Error, OSError):
-            if {"GIT_PREFIX", "GIT_INDEX_FILE"} <= {*process.environ()}:
-                process.send_signal(signal.SIGINT)
-                hooks.append(process)
-    psutil.wait_procs(hooks, waits.scaled(_RESTORED_S))
 
 
 def marked(mark: Mark) -> list[psutil.Process]:
@@ -261,12 +241,6 @@ def marked(mark: Mark) -> list[psutil.Process]:
 
 # What a program says is to be read, whatever language a person has.
 _PLAIN = {"LANGUAGE": "C", "LC_ALL": "C"}
-
-
-def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> "Popen[bytes]":
-    """A kern of its own. What it prints is added to the log."""
-    with log.open("ab") as printed:
-        return start(argv, cwd, env, DEVNULL, printed, printed)
 
 
 def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
@@ -301,20 +275,17 @@ def surroundings() -> dict[str, str]:
     return {name: value for name, value in given if name == WORKER or not name.startswith("KERN_")}
 
 
-@functools.cache
-def _tree_last(path: str, root: Path) -> str:
-    def inside(one: str) -> bool:
-        places = Path(os.path.normpath(one)), Path(os.path.realpath(one))
-        return not os.path.isabs(one) or any(place.is_relative_to(root) for place in places)
-
-    return os.pathsep.join(sorted(path.split(os.pathsep), key=inside))
-
-
 def tree_last(root: Path) -> dict[str, str]:
     """The PATH by which kern itself finds programs: those of the tree, where an agent may have
     left a `git`, come after all others.
     """
-    return {"PATH": _tree_last(os.environ.get("PATH", os.defpath), root)}
+
+    def inside(one: str) -> bool:
+        places = Path(os.path.normpath(one)), Path(os.path.realpath(one))
+        return not os.path.isabs(one) or any(place.is_relative_to(root) for place in places)
+
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return {"PATH": os.pathsep.join(sorted(folders, key=inside))}
 
 
 # ---------------------------------------------------------------- short commands
@@ -322,26 +293,25 @@ def tree_last(root: Path) -> dict[str, str]:
 
 def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, str]:
     """Exit code and output of a short command; 127: not startable, 124: it hangs."""
-    code, out, why = heard(argv, seconds, cwd, STDOUT)
-    return code, why or out.decode("utf-8", "replace")
+    code, out, complaints = heard(argv, seconds, cwd)
+    return code, out.decode("utf-8", "replace") + complaints
 
 
 def heard(
     argv: Sequence[str],
     seconds: float,
     cwd: str | None = None,
-    errors: int = PIPE,
     env: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, str]:
     """The same with its standard error apart."""
-    how: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": errors, "cwd": cwd}
+    how: dict[str, Any] = {"stdin": DEVNULL, "capture_output": True, "cwd": cwd, "env": env}
     try:
-        done = attend(argv, timeout=seconds, check=False, env=env, **how)
+        done = attend(argv, timeout=seconds, check=False, **how)
     except TimeoutExpired:
         return 124, b"", ""
     except OSError as exc:
         return 127, b"", str(exc.strerror)
-    return done.returncode, done.stdout, (done.stderr or b"").decode("utf-8", "replace")
+    return done.returncode, done.stdout, done.stderr.decode("utf-8", "replace")
 
 
 def attended(argv: Sequence[str], stdin: IO[Any], env: Mapping[str, str]) -> int:

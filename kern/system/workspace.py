@@ -3,7 +3,6 @@ lock.
 """
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any
 from kern.errors import KernError, UsageError
 from kern.model import Role, Stage
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
 _LONGEST_NAME = 240  # bytes; a file name holds 255
 KEPT = 50  # finished walks in history/
@@ -114,20 +113,15 @@ def own_folder(folder: Path, *, loose: bool = False, parents: bool = False) -> N
     except FileExistsError:
         pass
     except OSError as exc:
-        if exc.errno in _FULL:  # nobody's setting
-            raise _failure(folder, exc) from exc
-        raise _refused(folder, f"cannot be made: {exc.strerror}") from exc
+        what = f"the output folder {folder} cannot be made: {exc.strerror}"
+        raise UsageError(what, hint=f"free some space there, or {_ELSEWHERE}") from exc
     _require_safe(folder, loose=loose)
 
 
 def _require_safe(folder: Path, *, loose: bool = False) -> None:
     if not _is_safe(folder, loose=loose):
-        raise _refused(folder, _UNSAFE)
-
-
-def _refused(folder: Path, why: str) -> UsageError:
-    hint = "remove it, or set KERN_DIR to a folder of your own"
-    return UsageError(f"the output folder {folder} {why}", hint=hint)
+        what = f"the output folder {folder} {_UNSAFE}"
+        raise UsageError(what, hint=f"remove it, or {_ELSEWHERE}")
 
 
 def _project(base: Path, root: Path, *, create: bool) -> str:
@@ -151,19 +145,14 @@ def _project(base: Path, root: Path, *, create: bool) -> str:
 
 @contextlib.contextmanager
 def reported(path: Path) -> Iterator[None]:
+    """What cannot be written is said; that it is there, or held, is the caller's to judge."""
     try:
         yield
-    except FileExistsError:
+    except (FileExistsError, TimeoutError):
         raise
     except OSError as exc:
-        raise _failure(path, exc) from exc
-
-
-def _failure(path: Path, exc: OSError) -> KernError:
-    if exc.errno in _FULL:
-        return KernError(f"no space left for {path}", hint="free some space, then run kern again")
-    hint = "make it writable, or set KERN_DIR to a folder that is; then run kern again: it resumes"
-    return KernError(f"cannot write {path}: {exc.strerror}", hint=hint)
+        hint = f"free some space, or make it writable, or {_ELSEWHERE}; then run kern again"
+        raise KernError(f"cannot write {path}: {exc.strerror}", hint=hint) from exc
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o600, scratch: Path | None = None) -> None:
@@ -195,13 +184,6 @@ def lay(path: Path, data: bytes) -> None:
         path.unlink(missing_ok=True)
         with path.open("xb") as file:
             file.write(data)
-
-
-def empty(folder: Path) -> None:
-    """Make the folder, or clear it of what a killed kern left there."""
-    with reported(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def read(path: Path) -> bytes | None:

@@ -47,21 +47,3 @@ def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> N
     shown = re.sub(r"\x1b\[[\d;]*m", "", said)
     assert "Settings" in shown and "# Settings" not in shown and "`" not in shown
     assert max(map(len, shown.splitlines())) <= 100
-
-
-@pytest.mark.parametrize(
-    ("argv", "said", "hint"),
-    [
-        (("-j",), "Option '-j' requires an argument.", "kern run -h lists its options"),
-        (("--modle=x",), "no such option: --modle", "type --model  (kern run -h"),
-        (("add", "a", "--gates", "x"), "no such option: --gates", "type --gate  (kern add -h"),
-        (("add", "a", "--zzz"), "no such option: --zzz", "kern add -h"),
-        (("statsu",), "'statsu' is neither a number", "type kern status"),
-    ],
-)
-def test_what_is_misspelt_is_named_with_the_near_one(
-    kern: Kern, argv: tuple[str, ...], said: str, hint: str
-) -> None:
-    ran = kern(*argv)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"kern: {said}") and f"  hint: {hint}" in ran.err

@@ -80,10 +80,3 @@ def test_what_names_no_list_is_told(repo: Path, kern: Kern, argv: list[str], sai
     ran = kern("add", *argv)
     assert ran.code == 2 and said in ran.err and "hint: " in ran.err
     assert spec(repo) == before
-
-
-def test_what_is_no_list_changes_nothing(repo: Path) -> None:
-    before = spec(repo)
-    ran = add(repo, "only prose\n", "--yes")
-    assert ran.returncode == 2 and "lists no tasks" in ran.stderr and "hint: " in ran.stderr
-    assert spec(repo) == before

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 from kern.memory import entries
-from kern.model import Aide
-from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN
 from tests.cli.test_plan import on_a_terminal
 from tests.conftest import Fake, Git, Kern
 
@@ -104,25 +102,3 @@ def test_a_refused_answer_leaves_the_file_alone_and_is_kept(
     assert (ran.code, text(repo)) == (code, LEARNINGS)
     assert why in ran.out + ran.err
     assert (Path(kern("path").out.strip()) / "tidy.md").read_text() == answer
-
-
-def test_where_there_is_nothing_no_agent_is_asked(repo: Path, fake: Fake, kern: Kern) -> None:
-    (repo / "LEARNINGS.md").unlink()
-    (repo / "SPEC.md").write_text("- [ ] Show them\n")
-    ran = kern("learn", "--tidy", "--yes")
-    assert (ran.code, fake.calls) == (0, [])
-    assert "there is nothing to look at" in ran.out
-
-
-def test_however_many_entries_and_tasks_there_are_both_are_told_within_the_budget(
-    repo: Path, fake: Fake, kern: Kern
-) -> None:
-    entry = "- L{0} +0 -0 Topic {0}\n"
-    (repo / "LEARNINGS.md").write_text(LEARNINGS + "".join(map(entry.format, range(3, 501))))
-    (repo / "SPEC.md").write_text("".join(f"- [x] task {n} that was done\n" for n in range(5000)))
-    fake.script(planner=[{"result": "DONE: each holds"}])
-    assert kern("learn", "--tidy", "-n").code == 0
-    (call,) = fake.calls
-    assert len(call["prompt"]) <= (BUDGET[Aide.PLANNER] + 100) * CHARS_PER_TOKEN
-    assert "L500 +0 -0 Topic" in call["prompt"] and "- task 4999 that" in call["prompt"]
-    assert call["prompt"].count("Topic") > 50

@@ -162,7 +162,7 @@ def test_the_answer_stands_below_the_last_open_question(repo: Path, kern: Kern) 
         (["9", "x"], "no task is named by '9'"),
         (["store"], "what is the answer? Postgres or SQLite?"),
         (["store", " \n"], "what is the answer?"),
-        (["store", "x" * 301], "the answer is 1 characters too long"),
+        (["store", "x" * 301], "an answer has at most 300 characters, not 301"),
         (["o", "x"], "2 tasks are named by 'o'"),
     ],
 )

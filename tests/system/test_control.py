@@ -9,22 +9,11 @@ from typing import Any
 import pytest
 
 from kern.errors import Exit
-from kern.system import control
 from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Kern, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
 
-WORK = "echo work >> work.txt"
-GOOD = {"run": [WORK], "result": "did it\n\nSUCCESS"}
-ASKED = "asked to stop (kern stop)"
-
-
-def gate(fake: Fake, stage: str, step: dict[str, Any]) -> Callable[[], None]:
-    """The stage waits until the returned function is called."""
-    go = fake.folder / "go"
-    until = f"while [ ! -e '{go}' ]; do sleep 0.05; done"
-    fake.script(**{stage: [{**step, "run": [until, *step.get("run", [])]}, step]})
-    return go.touch
+GOOD = {"run": ["echo work >> work.txt"], "result": "did it\n\nSUCCESS"}
 
 
 def place(repo: Path) -> Path:
@@ -32,55 +21,6 @@ def place(repo: Path) -> Path:
 
 
 # ---------------------------------------------------------------- stop
-
-
-@pytest.mark.parametrize(
-    ("stage", "step"),
-    [
-        ("research", {"result": "- Files: a.txt:1\n\nREADY"}),
-        ("implement", GOOD),
-        ("commit", {"result": "do the task"}),
-    ],
-)
-def test_a_stop_ends_the_run_after_its_stage_and_the_next_goes_on_there(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, stage: str, step: Any
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and another\n")
-    git("commit", "--quiet", "--all", "--message=two tasks")
-    go = gate(fake, stage, step)
-    first = background("2", "0")
-    wait_for(lambda: stage in fake.stages)
-
-    (repo / "deep").mkdir()
-    asked = kern("stop", cwd=repo / "deep")
-    again = kern("stop")
-    shown = kern("status").out
-    time.sleep(0.2)
-    go()
-    said = "".join(first.communicate(timeout=PATIENCE_S))
-
-    who = f"the run with pid {first.pid} on branch main"
-    assert (asked.code, asked.out) == (Exit.OK, "")
-    when = "ends after its current stage, at once where it waits; kern stop --now ends it now"
-    assert asked.err == f"{who} {when}\n"
-    assert (again.code, again.err) == (0, f"{who} was asked to stop already: it {when}\n")
-    assert "stops after this stage" in shown
-    assert first.returncode == Exit.OK, said
-    assert said.count(ASKED) == 1
-    assert f"{ASKED}: ends after stage" in said
-    assert "stopped, as asked; the next kern goes on with: " in said
-    assert ("is in your working tree" in said) is (stage == "implement")
-    before = ["research", "implement", "commit"]
-    assert fake.stages == before[: before.index(stage) + 1]
-    assert (repo / "SPEC.md").read_text()[:5] == ("- [x]" if stage == "commit" else "- [~]")
-    assert "- [ ] and another" in (repo / "SPEC.md").read_text().splitlines()
-    assert not place(repo).exists()
-
-    rest = kern("2", "0")
-    assert rest.code == Exit.OK, rest.err
-    assert fake.stages == before * 2
-    assert git("rev-list", "--count", "HEAD") == "4"
-    assert git("status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize("wait", ["delay", "limit", "retry"])
@@ -151,14 +91,3 @@ def test_a_pid_that_another_process_has_by_now_is_never_signalled(
         stranger.kill()
         stranger.wait()
     assert kern("1", "0").code == Exit.OK  # and ends the agent that the killed one left
-
-
-@pytest.mark.parametrize(
-    "junk", [b"", b"stop", b"stop other\n", b"\xff\xfe", b"resume abc", b"halt abc", b"stop abc x"]
-)
-def test_only_a_whole_request_of_this_run_counts(tmp_path: Path, junk: bytes) -> None:
-    (tmp_path / control.FILE).write_bytes(junk)
-    assert not control.asked(tmp_path, "abc")
-    control.ask(tmp_path, "abc")
-    assert control.asked(tmp_path, "abc")
-    assert not control.asked(tmp_path, "abd")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kern.errors import Exit, KernError
-from kern.git import repository
-from kern.system import lock, workspace
+from kern.errors import Exit
+from kern.system import workspace
 from kern.system.workspace import Scope
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern, wait_for
 
@@ -103,32 +102,6 @@ def test_a_second_kern_says_who_is_at_work_and_harms_nothing(
 
 
 # ---------------------------------------------------------------- a dead one
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "pid unknown"),
-        ("4711\nanother-host.example\n", "pid 4711 on another-host.example"),
-    ],
-)
-def test_a_marker_that_cannot_be_judged_is_reported_with_what_to_type(
-    repo: Path, where: Scope, text: str, said: str
-) -> None:
-    where.lock.mkdir(mode=0o700)
-    marker = where.lock / "pid"
-    marker.write_text(text)
-    git_dir = repository.open_at(repo).git_dir
-    with pytest.raises(KernError) as raised, lock.hold(where, git_dir):
-        pass
-    assert said in str(raised.value)
-    assert f"rm {marker}" in raised.value.hint
-    assert raised.value.exit_code == Exit.HELP_NEEDED
-    assert marker.read_text() == text
-    subprocess.run(raised.value.hint[raised.value.hint.index("rm ") :], shell=True, check=True)
-    with lock.hold(where, git_dir):
-        assert marker.exists()
 
 
 def test_of_six_kerns_over_a_stale_lock_exactly_one_runs(

@@ -68,22 +68,6 @@ def test_a_runs_budget_ends_it_between_stages_and_it_goes_on_there(
     assert most(fake.calls[-1]) == 0
 
 
-def test_a_budget_reached_before_stage_2_leaves_nothing_half_done(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(research=[{"result": "- Files: a\n\nREADY", "fields": {"total_cost_usd": 2.0}}])
-    assert inline(1, max_cost=1).code == 3
-    assert git("for-each-ref", "refs/kern/start") == ""
-    (repo / "own.txt").write_text("edited since\n")
-    refused = inline(1)
-    assert refused.code == 2 and "not committed: own.txt" in refused.err
-    assert fake.stages == ["research"]
-    git("commit", "-qm", "mine", "own.txt")
-    assert inline(1).code == 0
-    assert (repo / "own.txt").read_text() == "edited since\n"
-    assert fake.stages == ["research", "implement", "commit"]
-
-
 def test_a_tasks_budget_counts_all_its_runs(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -126,15 +110,3 @@ def test_an_agent_that_uses_up_its_tokens_is_ended_and_that_is_no_attempt(
     assert "Attempt" not in (repo / "SPEC.md").read_text()
     assert inline(1).code == 0
     assert fake.stages == ["research", "implement", "implement", "commit"]
-
-
-def test_a_runs_and_a_tasks_tokens_end_it_between_stages(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    toml(repo, git, "[max_tokens]\ntask = 50\n")
-    usage = {"input_tokens": 40, "output_tokens": 20}
-    fake.script(research=[{"result": "- Files: a\n\nREADY", "fields": {"usage": usage}}])
-    ended = inline(1)
-    assert ended.code == 3 and "the task's tokens are used up: 60 of 50" in ended.err
-    assert inline(1).code == 3, "the journal remembers"
-    assert fake.stages == ["research"]

@@ -23,23 +23,13 @@ def test_every_setting_of_many_at_once_is_read() -> None:
     ("text", "said"),
     [
         ("[worktree]\ncopies = []", "unknown setting worktree.copies"),
-        ('[worktree]\ncopy = "x"', "copy must be a list of paths within the repository"),
         (
             '[worktree]\ncopy = ["../x"]',
             "copy must be a list of paths within the repository",
         ),
         ('[worktree]\nlink = ["deps"]', "there is no worktree.link any more"),
-        (
-            '[worktree]\ncopy = ["/etc"]',
-            "copy must be a list of paths within the repository",
-        ),
         ('[worktree]\ncopy = ["a/.git/b"]', "worktree.copy"),
         ("[worktree]\nsetup = 3", "worktree.setup must be a command"),
-        (
-            '[worktree]\nsetup = { run = "x", timeout = "soon" }',
-            "setup.timeout must be seconds",
-        ),
-        ("worktree = 1", "worktree must be a table"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_key(text: str, said: str) -> None:

@@ -73,13 +73,9 @@ def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_
     ("table", "said"),
     [
         ("coder = { model = 'opus' }", "unknown setting stages.coder"),
-        ("judge.model = ''", "stages.judge.model must be a model's name"),
-        ("judge = 3", "stages.judge must be a table"),
         ("judge = 'opus'", "stages.judge must be a table"),
-        ("judge = { name = 'x' }", "unknown setting stages.judge.name"),
         ("judge.model = '--opt'", "stages.judge.model must be a model's name, not '--opt'"),
         ("judge = { effort = 'quick' }", "stages.judge.effort must be one of low, medium"),
-        ("judge = { effort = ['low'] }", "effort must be one of"),
     ],
 )
 def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
@@ -88,26 +84,6 @@ def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
     assert said in str(caught.value) and caught.value.hint
     with pytest.raises(UsageError, match="stages must be a table"):
         config.parse("stages = 'opus'\n")
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--model", ""], "--model must be a model's name"),
-        (["--model", "commit="], "--model must be a model's name"),
-        (["--model", "coder=opus"], "no agent of kern is named 'coder'"),
-        (["--model", "-n opus"], "must be a model's name, not"),
-        (["--model", "o\x1b[31mpus"], "must be a model's name, not"),
-        (["--effort", "low"], "--effort is gone"),
-    ],
-)
-def test_what_the_command_line_cannot_mean_is_named(
-    kern: Kern, repo: Path, argv: list[str], said: str
-) -> None:
-    for words in ([*argv, "-n"], ["plan", "a goal", *argv]):
-        ran = kern(*words)
-        assert ran.code == 2, words
-        assert said in ran.err and "hint: " in ran.err and "\x1b" not in ran.err
 
 
 def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(
