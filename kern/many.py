@@ -59,10 +59,6 @@ def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
 
 def told(jobs: str, scheduler: str = "") -> str:
     """How many tasks at once, and where. `scheduler`: of the cluster, if there is one."""
-    number = "one task at a time" if jobs == "1" else f"{jobs} tasks at once"
-    bound = f"the cluster at {scheduler}" if scheduler else "this machine"
-    if jobs == AUTO:
-        number = f"as many tasks at once as {bound} can bear"
-    where = f" on {bound}" if scheduler and jobs != AUTO else ""
-    where = where if scheduler else ", each in a git worktree of its own"
-    return f"{number}{where}: kern help guide"
+    number = "as many tasks at once as it can bear" if jobs == AUTO else f"tasks at once: {jobs}"
+    where = f"the cluster at {scheduler}" if scheduler else "this machine, each in a worktree"
+    return f"{number}, on {where}: kern help guide"

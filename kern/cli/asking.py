@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from kern import plain
 from kern.errors import UsageError
@@ -43,21 +43,20 @@ def terminal(hint: str) -> TextIO:
         raise UsageError("not a terminal, so nobody can say yes", hint=hint) from None
 
 
-def answer(person: TextIO, question: str, letters: str) -> str:
-    """One of the letters; `n` where nobody is there any more."""
+def agreed(person: TextIO, question: str) -> bool:
+    """Asked until it is a yes or a no; a no where nobody is there any more."""
     while True:
-        print(question, end=" ", file=sys.stderr, flush=True)
-        typed = person.readline()
-        word = typed.strip().lower()[:1] if typed else "n"
-        if word and word in letters:
-            return word
+        print(f"{question} [y]es [n]o:", end=" ", file=sys.stderr, flush=True)
+        word = (person.readline() or "n").strip().lower()[:1]
+        if word in ("y", "n"):
+            return word == "y"
 
 
-def edit(file: Path, person: Any) -> str:
+def edit(file: Path) -> str:
     """Returns when the person has closed it in their editor: what went wrong, in words."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        code = process.attended([*shlex.split(editor), str(file)], person, os.environ)
+        code = process.attended([*shlex.split(editor), str(file)], sys.stdin, os.environ)
     except (OSError, ValueError) as exc:
         return f"cannot start the editor {plain.line(editor, 80)}: {exc}"
     return f"the editor {plain.line(editor, 80)} ended with {code}" if code else ""

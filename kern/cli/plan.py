@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kern import plain
-from kern.cli.asking import answer, difference, terminal
+from kern.cli.asking import agreed, difference, terminal
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, Planned, Sink, StageFinished
 from kern.git import repository
@@ -117,8 +117,7 @@ def _consulted(
             console.close()
             print(found.change or found.unchanged, flush=True)
             if found.change:
-                question = f"Change {name} like this? [y]es, [n]o:"
-                if not (yes or (person and answer(person, question, "yn") == "y")):
+                if not (yes or (person and agreed(person, f"Change {name} like this?"))):
                     print(f"{name} is unchanged; the answer: {found.answer}")
                     return Exit.OK
                 found.take()

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kern import plain
-from kern.cli.asking import answer as asked
-from kern.cli.asking import difference, terminal
-from kern.cli.asking import edit as in_editor
+from kern.cli import asking
+from kern.cli.asking import difference
 from kern.config import Gate
 from kern.errors import Held, KernError, UsageError
 from kern.git import repository
@@ -97,8 +96,8 @@ def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
     print(difference(SPEC, old, plan.text), flush=True)
     tasks = plain.count(len(plan.new), "task")
     if not (yes or dry):
-        with terminal("kern add - --yes adds them, -n only shows them") as person:
-            yes = asked(person, f"Add {tasks} to {SPEC}? [y]es [n]o:", "yn") == "y"
+        with asking.terminal("kern add - --yes adds them, -n only shows them") as person:
+            yes = asking.agreed(person, f"Add {tasks} to {SPEC}?")
     if dry or not yes:
         print(f"{SPEC} is unchanged")
         return
@@ -180,7 +179,7 @@ def edit(folder: Path) -> None:
     base, copy = papers.spec_text(), found.git_dir / _COPY
     copy.parent.mkdir(exist_ok=True)
     workspace.replace(copy, plain.encode(base))
-    if why := in_editor(copy, sys.stdin):
+    if why := asking.edit(copy):
         hint = f"EDITOR=nano kern edit begins anew; what was saved there is in {copy}"
         raise UsageError(f"{why}: {SPEC} is unchanged", hint=hint)
     data = workspace.read(copy)

@@ -67,7 +67,7 @@ def test_a_dry_run_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) ->
     assert f"LEARNINGS.md is unchanged; the answer: {place}" in ran.out
     assert place.read_text() == CHANGES
     said = on_a_terminal(repo, "x\nn\n", argv=("learn", "--tidy"))
-    assert said.count("Change LEARNINGS.md like this? [y]es, [n]o:") == 2
+    assert said.count("Change LEARNINGS.md like this? [y]es [n]o:") == 2
     assert text(repo) == LEARNINGS
     on_a_terminal(repo, "y\n", argv=("learn", "--tidy"))
     assert text(repo) != LEARNINGS
@@ -79,7 +79,7 @@ def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: F
     said = on_a_terminal(
         *(repo, "y\n", 1),
         argv=("learn", "--tidy"),
-        shown="[y]es, [n]o:",
+        shown="[y]es [n]o:",
         then=lambda: (repo / "LEARNINGS.md").write_text(mine),
     )
     assert "LEARNINGS.md has changed since it was shown" in said

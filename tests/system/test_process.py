@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kern.errors import Exit, Interrupted, UsageError
-from kern.system import control, process
+from kern.errors import Interrupted
+from kern.system import process
 from kern.system.process import Ran
 from tests.conftest import BUSY, HERE, PATIENCE_S, survivors
 
@@ -106,25 +106,6 @@ def test_a_link_in_the_output_s_place_is_not_followed(
     assert (tmp_path / "victim").read_text() == "untouched"
 
 
-@pytest.mark.parametrize("what", ["missing", "not executable", "no program", "folder"])
-def test_what_cannot_be_started_is_said_with_what_to_do(
-    run: Callable[..., Ran], tmp_path: Path, what: str
-) -> None:
-    program = tmp_path / "program"
-    match what:
-        case "not executable":
-            program.write_text("#!/bin/sh\n")
-        case "no program":
-            program.write_text("no shebang\n")
-            program.chmod(0o755)
-        case "folder":
-            program.mkdir()
-    with pytest.raises(UsageError, match=str(program)) as raised:
-        run([str(program)])
-    assert raised.value.hint
-    assert raised.value.exit_code == Exit.USAGE
-
-
 # ---------------------------------------------------------------- nothing stays behind
 
 
@@ -196,17 +177,3 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
 
 
 # ---------------------------------------------------------------- signals
-
-
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_block_once_and_the_handlers_come_back(signum: signal.Signals) -> None:
-    before = signal.getsignal(signum)
-    with pytest.raises(Interrupted) as raised, control.signals():
-        try:
-            os.kill(os.getpid(), signum)
-        finally:
-            os.kill(os.getpid(), signum)  # impatience does not break the clean-up
-            cleaned = True
-    assert cleaned
-    assert raised.value.exit_code == 128 + signum
-    assert signal.getsignal(signum) is before

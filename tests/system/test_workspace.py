@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kern.errors import UsageError
 from kern.model import Stage
 from kern.stages.record import history_name
 from kern.system import workspace
@@ -113,24 +112,6 @@ def spoil(folder: Path, how: str, tmp_path: Path) -> None:
 
 
 HOW = ["link", "dangling link", "file", "writable by others", "writable by the group", "foreign"]
-
-
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("depth", ["", "project", "project/feature", "project/feature/x"])
-def test_an_unsafe_folder_is_refused_at_every_depth(tmp_path: Path, how: str, depth: str) -> None:
-    place = tmp_path / "kern" / depth
-    for parent in [*reversed(place.parents)]:
-        if parent.is_relative_to(tmp_path / "kern"):
-            parent.mkdir(mode=0o700)
-    spoil(place, how, tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UsageError) as raised:
-        workspace.scope(tmp_path / "project", "feature/x")
-    assert str(place) in str(raised.value)
-    assert "KERN_DIR" in raised.value.hint
-    made = {path.name for path in tmp_path.rglob("*")} - {path.name for path in before}
-    assert made <= {".root"}
-    assert not list((tmp_path / "elsewhere").glob("*"))
 
 
 @pytest.mark.parametrize("how", HOW)
