@@ -57,7 +57,7 @@ PURE = (
     *(f"stages.{name}" for name in ("answer", "proposal")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),
-    *("fleet.work", "fleet.documents"),
+    "fleet.work",
 )
 OWNERS = {
     "typer": "cli",

@@ -9,7 +9,7 @@ from kern import many, plain
 from kern.cli.options import DELAY, ITERATIONS
 from kern.errors import Exit, UsageError
 from kern.fleet import run as fleet
-from kern.fleet import worker
+from kern.fleet import worktree
 from kern.fleet.work import BRANCHES
 from kern.git import refs
 from kern.pipeline import loop
@@ -59,7 +59,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
     jobs = options.jobs or many.AUTO * bool(where)
     if os.environ.get("KERN_FLEET"):
         if not site.rooms.mounted:
-            worker.set_up(site)
+            worktree.set_up(site)
         return None
     if options.until_done or not jobs:
         if refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
@@ -80,5 +80,5 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             hint="pip install 'kern[dask]', on each of its machines",
         ) from None
     with contextlib.closing(Cluster(where, warn=site.warn)) as cluster:
-        cluster.client()  # or its fault is told before anything begins
+        cluster.connect()  # or its fault is told before anything begins
         return fleet.run(site, jobs, console.of_worker, cluster.hire)

@@ -1,7 +1,7 @@
 """Tasks on the workers of a dask cluster. A git remote that caller and workers share is transport
 and memory: the base goes there, the work branch comes back. What travels beside is JSON: no
-credential, no variable of the caller's, no code of either side. dask brings TLS where it is
-configured for it.
+credential, no variable of the caller's, no code of either side. dask hands a task on where its
+worker is lost, and brings TLS where it is configured for it.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import os
 import re
 import shutil
 import threading
-from asyncio import CancelledError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,6 @@ from kern.system import lock, process, workspace
 
 BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and the work to be mended
 _FROM = "refs/kern/from"  # in a worker's store: the remote's branches
-_TRIES = 8  # of one task, where workers get lost
-_LONGEST_S = 60.0
 _LOOK_S = 0.5
 _TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
@@ -72,17 +69,15 @@ def carry_out(given: str) -> str:
     try:
         if asked["kern"] != __version__:
             raise KernError(
-                f"it has kern {__version__}, the caller has {asked['kern']}",
+                f"a worker has kern {__version__}, the caller has {asked['kern']}",
                 hint="install the same kern on all machines",
             )
         job = Job(**asked["job"] | {"key": Key(*asked["job"]["key"])})
-        found = _carried(job, str(asked["remote"]), str(asked["name"]))
+        return plain.data(_carried(job, str(asked["remote"]), str(asked["name"])))
     except (KernError, OSError) as exc:
         hint = getattr(exc, "hint", "")
-        found = {"fault": str(exc), "hint": hint, "unfit": True, "code": Exit.USAGE.value}
-    with contextlib.suppress(ValueError):  # no worker, in a test
-        found["where"] = _DASK.get_worker().address
-    return plain.data(found)
+        fault = {"fault": str(exc), "hint": hint, "unfit": True, "code": Exit.USAGE.value}
+        return plain.data(fault)
 
 
 def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
@@ -120,17 +115,21 @@ def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
 
 
 def _in_worktree(yard: Yard, job: Job) -> Work:
-    """The variables: the caller's consent came with the task."""
-    process.sweep(("KERN_ROOT", str(yard.place(job.worker))))  # of a worker that was killed
+    """Gone on with, where a kern that was killed has begun it there. The variables: the caller's
+    consent came with the task.
+    """
+    process.sweep(("KERN_ROOT", str(yard.place(job.worker))))
+    own = replace(job, variables=(*job.variables, ("KERN_TRUST", "1")))
     made = worktree.of(yard, job.worker)
-    for left in made.git_dir.glob("*.lock") if made else ():
-        left.unlink(missing_ok=True)
     head = made.plain_head() if made else None
-    begun = head is not None and head.branch == job.branch
-    begun = begun and not yard.repo.run("merge-base", "--is-ancestor", job.base, job.branch)[0]
-    own = replace(job, again=begun, variables=(*job.variables, ("KERN_TRUST", "1")))
-    if made and begun and (work := worker.read(made, own, 0)).commit:
-        return work
+    if made and head and head.branch == job.branch:
+        for left in made.git_dir.glob("*.lock"):
+            left.unlink(missing_ok=True)
+        tip = head.commit, *history.commit(made, head.commit).parents
+        begun = worker.read(made, job)
+        own = replace(own, again=begun.under_way and job.base in tip)
+        if begun.commit and job.base in tip:
+            return begun
     _AT_WORK.setdefault(job.run, []).append(yard)
     return worker.carry_out(yard, own)
 
@@ -145,20 +144,17 @@ class Cluster:
     where: str  # host:port, an address with its protocol, or the path of a scheduler file
     warn: Callable[[str], None] = lambda text: None
     patience: float = 10.0  # seconds, for the scheduler's first answer
-    pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
     remote: str = ""
     repo: Repo = field(init=False)
     _run: str = ""  # whose tasks these are
     _client: Any = None
-    _unfit: set[str] = field(default_factory=set)  # addresses of workers
     _sent: set[str] = field(default_factory=set)  # refs on the remote
     _asked: set[bool] = field(default_factory=set)
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _one: threading.RLock = field(default_factory=threading.RLock)
+    _one: threading.Lock = field(default_factory=threading.Lock)
 
     def hire(self, yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
         """As `run.here` does on this machine. Raises UsageError where nobody is there."""
-        slots = sum(self.client().nthreads().values())  # tasks that its workers take at once
+        slots = sum(self._client.nthreads().values())  # tasks that its workers take at once
         if not slots:
             raise UsageError(
                 f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
@@ -173,57 +169,41 @@ class Cluster:
         return min(slots if jobs == many.AUTO else int(jobs), tasks), self.carry
 
     def carry(self, job: Job) -> Work:
-        self._run, lost = job.run, ""
-        try:
-            self._send(job)
-        except KernError as exc:
-            return Work(job, Exit.USAGE, fault=str(exc), hint=exc.hint, unfit=True)
-        for turn in range(_TRIES):
-            if self._stopped.is_set():
-                return Work(job, 130, fault="the run was ended")
-            try:
-                work, where = self._answer(job)
-            except (Exception, CancelledError) as exc:  # of whatever kind dask knows
-                lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
-            else:
-                # That its kern was killed is no fault of the worker's.
-                again = work.unfit and (work.code < 0 or self._avoid(where, work))
-                if not again or self._stopped.is_set():
-                    return work
-                lost = work.fault
-            self._stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
-        fault = f"no worker of the cluster has answered: {lost}"
-        return Work(job, 1, fault=fault, hint="see what the workers print", unfit=True)
-
-    def _send(self, job: Job) -> None:
-        """What it needs, to the remote."""
-        wanted = {one: f"{BASES}/{one}" for one in (job.base, job.kept) if one}
+        """Raises KernError where the cluster is lost."""
+        self._run = job.run
         with self._one:
+            wanted = {one: f"{BASES}/{one}" for one in (job.base, job.kept) if one}
             self._sent.update(wanted.values())
-            specs = (f"+{one}:{ref}" for one, ref in wanted.items())
-            _remote(self.repo, *_PUSH, self.remote, *specs)
-
-    def _answer(self, job: Job) -> tuple[Work, str]:
-        """And which worker gave it. Raises what dask does where that or the scheduler is lost."""
+            _remote(
+                self.repo, *_PUSH, self.remote, *(f"+{one}:{ref}" for one, ref in wanted.items())
+            )
         told = tuple(one for one in job.variables if one[0] in _TOLD)
         asked = {"kern": __version__, "remote": self.remote, "name": self.repo.root.name}
-        future = self.submit(plain.data(asked | {"job": asdict(replace(job, variables=told))}))
-        while True:
-            try:
-                given = json.loads(future.result(_LOOK_S))
-            except TimeoutError:
-                if future.done():
-                    raise  # the worker's own
-                if self._stopped.is_set():
-                    future.cancel()
-                    return Work(job, 130, fault="the run was ended"), ""
-                continue
-            return self._take(job, given), str(given.get("where") or "")
+        text = plain.data(asked | {"job": asdict(replace(job, variables=told))})
+        try:
+            given = json.loads(self._answer(self.submit(text)))
+        except (Exception, asyncio.CancelledError) as exc:  # of whatever kind dask knows
+            if self._client and self._client.status != "running":
+                raise KernError(
+                    f"the scheduler at {self.where} is lost",
+                    hint="start it, then run kern again: what was finished lands then",
+                ) from None
+            lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
+            fault = f"no worker of the cluster has answered: {lost}"
+            return Work(job, 1, fault=fault, unfit=True)
+        return self._take(job, given)
 
     def submit(self, text: str) -> Any:
         """Its future. It runs as long as it takes; dask begins it anew if its worker is gone."""
-        fit = {"workers": self._others()} if self._unfit else {}
-        return self.client().submit(carry_out, text, pure=False, **fit)
+        return self._client.submit(carry_out, text, pure=False)
+
+    def _answer(self, future: Any) -> str:
+        while True:
+            try:
+                return str(future.result(_LOOK_S))
+            except TimeoutError:
+                if future.done() or True in self._asked:
+                    raise  # the worker's own, or the run is ended
 
     def _take(self, job: Job, given: dict[str, Any]) -> Work:
         """With what came along in its place: commits under their names, the journal's lines."""
@@ -235,7 +215,7 @@ class Cluster:
             if done or new:
                 specs = (f"+{ref}:{ref}" for ref in (*done, *new))
                 _remote(self.repo, *_FETCH, self.remote, *specs)
-            self._take_away([*done, *there])  # a later attempt would find it there
+            self._take_away(*done, *there)  # a later attempt would find it there
         for line in given.get("journal") or ():
             if _LINE.fullmatch(data := plain.encode(str(line))):
                 try:
@@ -252,54 +232,25 @@ class Cluster:
             unfit=given.get("unfit") is True,
         )
 
-    def _take_away(self, names: Sequence[str]) -> None:
+    def _take_away(self, *names: str) -> None:
         if names:
             self.repo.run(*_PUSH, self.remote, "--delete", *names, env=_ALONE)
 
-    def _others(self) -> list[str]:
-        return sorted({*self.client().nthreads()} - self._unfit)
-
-    def _avoid(self, where: str, work: Work) -> bool:
-        """A worker that cannot work gets no more tasks; whether there are others."""
-        if where not in self._unfit:
-            hint = f"; {work.hint}" if work.hint else ""
-            self.warn(f"worker {where} gets no more tasks: {work.fault}{hint}")
-        self._unfit.add(where)
-        try:
-            return bool(self._others())
-        except Exception:  # the scheduler is lost, which is waited for
-            return True
-
     def stop(self, now: bool) -> None:
         """The kerns there are asked what those here are."""
-        if now:
-            self._stopped.set()
         if now not in self._asked:
             self._asked.add(now)
             with contextlib.suppress(Exception):  # who does not answer has ended it
-                self.client().run(stop, self._run, now=now, on_error="ignore")
+                self._client.run(stop, self._run, now=now, on_error="ignore")
 
     def close(self) -> None:
         """What this run has put on the remote goes."""
-        if self._sent:
-            self._take_away(sorted(self._sent))
-        self._drop()
-
-    def client(self) -> Any:
-        """Connected; a new one where the last has lost its scheduler. Raises UsageError."""
-        with self._one:
-            if self._client is None or self._client.status != "running":
-                self._drop()
-                self._client = self._connect()
-            return self._client
-
-    def _drop(self) -> None:
+        self._take_away(*sorted(self._sent))
         if self._client is not None:
             with contextlib.suppress(Exception):
                 self._client.close(timeout=2)
-            self._client = None
 
-    def _connect(self) -> Any:
+    def connect(self) -> None:
         """Raises UsageError with what to type next."""
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # kern says what is lost
         where = address = self.where
@@ -313,8 +264,8 @@ class Cluster:
             if is_file:
                 address = json.loads(Path(where).read_text("utf-8"))["address"]
             asyncio.run(_greet(address, self.patience))  # a client that fails complains as it goes
-            name = f"kern-{__version__}"
-            return _DASK.Client(address, timeout=self.patience, set_as_default=False, name=name)
+            how = {"timeout": self.patience, "set_as_default": False}
+            self._client = _DASK.Client(address, **how)
         except Exception as exc:  # dask knows many ways to fail
             reason = plain.line(str(exc) or type(exc).__name__, 160)
             raise UsageError(

@@ -16,14 +16,14 @@ from kern import errors, many, plain
 from kern.config import Spent
 from kern.errors import Exit, KernError
 from kern.events import LimitReset, Outage, Sent
-from kern.fleet import documents, land, work, worker, worktree
+from kern.fleet import land, work, worker, worktree
 from kern.fleet.land import Lander
 from kern.fleet.work import Carry, End, Job, Landing, Work
 from kern.fleet.worktree import Yard
 from kern.git import history
 from kern.journal import history as journal
 from kern.journal import store
-from kern.model import SPEC, Key, Marker, Outcome
+from kern.model import Key, Marker, Outcome
 from kern.pipeline import isolation, loop, preflight, summary
 from kern.pipeline.site import Site
 from kern.pipeline.table import Do, Settled
@@ -50,17 +50,16 @@ def here(yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
     return many.workers(jobs, *process.machine(), tasks), lambda job: worker.carry_out(yard, job)
 
 
-def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
+def run(site: Site, jobs: str, tell: Tell, hire: Hire | None = None) -> int:
     """The exit code."""
-    options, yard = site.options, _yard(site)
-    fleet = Fleet(site, yard)
+    options, fleet = site.options, Fleet(site)
     fleet.finish()  # what is in progress in the person's own tree
     tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
-    fleet.count, fleet.carry = hire(yard, jobs, tasks)
-    fleet.tell = tell
-    first = summary.begun(site)
-    where = many.told(str(fleet.count), options.scheduler or yard.many.scheduler)
-    asked = (*yard.many.asks, *first.commands)
+    fleet.count, fleet.carry = (hire or here)(fleet.yard, jobs, tasks)
+    fleet.tell, fleet.afar = tell, hire is not None
+    first, own = summary.begun(site), fleet.yard.many
+    where = many.told(str(fleet.count), options.scheduler or own.scheduler)
+    asked = (*own.asks, *first.commands)
     yours = preflight.yours(site.repo, "workers")
     site.sink(replace(first, commands=asked, lands=f"{first.lands}; {where}", yours=yours))
     return fleet.run()
@@ -70,11 +69,11 @@ def settle(site: Site) -> None:
     """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
     saved as a ref.
     """
-    fleet = Fleet(site, _yard(site))
+    fleet = Fleet(site)
     with contextlib.closing(fleet.lander):
         fleet.take_up(resume=False)
         fleet.land()
-    worktree.tidy(fleet.site, fleet.yard, keep=False)
+    worker.tidy(site, fleet.yard, told=False)
 
 
 def _yard(site: Site) -> Yard:
@@ -82,23 +81,24 @@ def _yard(site: Site) -> Yard:
     wanted = site.caller.settings.fleet
     if site.sandbox and isolation.rooms(site.sandbox, site.repo, site.caller.settings):
         return worktree.yard(site.repo, site.scope, replace(wanted, copy=(), setup=""))
-    worker.check(site.repo, wanted)
+    worktree.check(site.repo, wanted)
     return worktree.yard(site.repo, site.scope, wanted, site.repo)
 
 
 class Fleet(loop.Loop):
     """One run of many at once."""
 
-    def __init__(self, site: Site, yard: Yard) -> None:
+    def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self.caller, self.repo, self.yard = site.caller, site.repo, yard
-        self.count, self.carry = here(yard, "1", 1)
-        self.draw = site.options.tick
+        self.caller, self.repo, self.yard = site.caller, site.repo, _yard(site)
+        self.count, self.carry = here(self.yard, "1", 1)
+        self.afar = False
         self.tell: Tell = lambda record: None
+        self.drawn = site.options.tick
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: it begins, it ended so
-        self.spent, self.away = journal.Spent(), False  # of the workers: the API
-        self.lander = Lander(site, yard, site.options)
+        self.spent, self.away = journal.Spent(), False  # of the workers
+        self.lander = Lander(site, self.yard)
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
         self.busy: dict[Future[Work], Job] = {}
         self.again, self.left = list[Job](), list[Job]()  # resumed by this run, by the next one
@@ -108,7 +108,7 @@ class Fleet(loop.Loop):
         self.paused = False  # by a merge or a rebase that is under way, or was at the last try
         # When a worker's usage limit ends, epoch seconds; when landing was tried; tasks handed out.
         self.limit, self.tried, self.handed = 0.0, 0.0, 0
-        self.stopping, self.busy_with = False, set[Key]()  # tasks handed out, and not settled yet
+        self.stopping, self.taken = False, set[Key]()  # tasks handed out, and not settled yet
         self.tries = Counter[Key]()
         self.fault: KernError | None = None  # ends the run, when all have come home
 
@@ -132,25 +132,17 @@ class Fleet(loop.Loop):
 
     def take_up(self, *, resume: bool) -> None:
         """What an earlier run has left."""
-        ended = process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
+        process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
         for number in worktree.numbers(self.yard):
-            ended += process.sweep(("KERN_ROOT", str(self.yard.place(number))))
-        if ended:
-            self.site.warn(f"processes that an earlier run left behind, ended: {ended}")
-        for found in worktree.left(self.site, self.yard):
-            job = found.job
+            process.sweep(("KERN_ROOT", str(self.yard.place(number))))
+        for found in worker.left(self.site, self.yard):
             if found.commit:
                 self.queue.append(found)
-            elif resume and found.under_way and job.number:
-                one = replace(job, worker=job.worker or self._free(), again=True)
-                self.again.append(worker.job(self.site, self.options, one))
+            elif resume:
+                self.again.append(worker.job(self.site, found.job))
             else:
-                if ref := worktree.keep(self.site, self.yard, found):
-                    what = "half done by an earlier run" if job.number else f"no longer in {SPEC}"
-                    self.site.warn(f"{what}: {found.text}: its work is saved as {ref}")
-                worktree.drop(self.repo, job.branch)
-                continue
-            self.busy_with.add(job.key)
+                worker.drop(self.site, self.yard, found)
+            self.taken.add(found.job.key)
 
     # ------------------------------------------------------------ one turn
 
@@ -163,9 +155,13 @@ class Fleet(loop.Loop):
         if not merging and (head := self.repo.head()).branch != self.branch:
             raise loop.switched(self.branch, head.name)
         for future in [one for one in self.busy if one.done()]:
-            del self.busy[future]
+            job = self.busy.pop(future)
             self._follow()  # what it wrote before it ended
-            self._come_home(future.result())
+            try:
+                self._come_home(future.result())
+            except KernError as exc:
+                self.fault = self.fault or exc
+                self.left.append(job)
         if self._may_land():
             self.land()
         self._hand_out()
@@ -181,7 +177,7 @@ class Fleet(loop.Loop):
     def _heed(self) -> None:
         """What holds for all: a request, the budget."""
         self._follow()
-        self.draw(0.0, 0.0)
+        self.drawn(0.0, 0.0)
         cost = (self.spent.cost + self.caller.cost).usd or 0.0
         tokens = sum(self.spent.tokens.values()) + self.caller.tokens
         asked = self.site.steered.look()
@@ -195,20 +191,21 @@ class Fleet(loop.Loop):
     def _follow(self) -> None:
         """What the workers have told since."""
         for record in self.journal.new():
-            if record["kind"] == "outage" and (record["did"] != "over") != self.away:
-                self.away = not self.away  # each worker waits by itself; it is said once
-                since, until = record["since"], record["until"]
-                wait = record["seconds"], int(self.away)
-                self.sink(Outage(record["text"], since, until, *wait))
-            if record["kind"] in ("task", "work"):
-                self.ends[str(record.get("branch"))] = record
-            elif record["kind"] == "stage" and record.get("did") != "start":
-                self.spent.pay(record)
-            elif record["kind"] == "limit" and (until := record.get("until")):
-                before, self.limit = self.limit, max(self.limit, until + RESET_MARGIN_S)
-                if self.limit > before + _TOLD_AGAIN_S and self.options.wait:
-                    seconds = max(until - self.options.clock(), 0.0)
-                    self.sink(LimitReset(str(record["text"]), seconds, until))
+            did = record.get("did")
+            match record["kind"]:
+                case "outage" if self.away != (did != "over"):
+                    self.away = did != "over"  # each worker waits by itself
+                    told = record["since"], record["until"], record["seconds"]
+                    self.sink(Outage(record["text"], *told, int(self.away)))
+                case "task" | "work":
+                    self.ends[str(record.get("branch"))] = record
+                case "stage" if did != "start":
+                    self.spent.pay(record)
+                case "limit" if until := record.get("until"):
+                    before, self.limit = self.limit, max(self.limit, until + RESET_MARGIN_S)
+                    if self.limit > before + _TOLD_AGAIN_S and self.options.wait:
+                        seconds = max(until - self.options.clock(), 0.0)
+                        self.sink(LimitReset(str(record["text"]), seconds, until))
             self.tell(record)
 
     # ------------------------------------------------------------ handing out
@@ -221,10 +218,10 @@ class Fleet(loop.Loop):
                 return
             self.again = [one for one in self.again if one is not job]
             self.back.pop(job.key, None)
-            self.busy_with.add(job.key)
+            self.taken.add(job.key)
             self.handed += 1
             self.busy[self.pool.submit(self.carry, job)] = job
-            if self.yard.afar:
+            if self.afar:
                 self.sink(Sent(job.key.text, job.worker))
 
     def _next(self) -> Job | None:
@@ -233,17 +230,18 @@ class Fleet(loop.Loop):
         if self.again:
             return self.again[0]
         text, parsed = self.site.papers.spec()
-        found = work.choose(parsed, self.busy_with, self.passed_over, self.wanted)
+        found = work.choose(parsed, self.taken, self.passed_over, self.wanted)
         if not found:
             return None
-        back = self.back.get((task := found[1]).key, Landing(End.SENT_BACK))
+        number, task = found
+        back = self.back.get(task.key, Landing(End.SENT_BACK))
         # What is in progress in the person's tree is nothing that a worker would go on with.
         spec = edit.mark_all(text, [(one, Marker.PENDING) for one in parsed.active])
         spec = edit.mark(spec, task, Marker.ACTIVE) if back.failed else spec
         branch, head = work.branch(self.branch, task.key), self.repo.head().commit
-        one = Job(task.key, found[0], head, branch, self._free(), kept=back.commit)
+        one = Job(task.key, number, head, branch, self._free(), kept=back.commit)
         one = replace(one, papers=worker.papers(self.site, spec), failed=back.failed)
-        return worker.job(self.site, self.options, one)
+        return worker.job(self.site, one)
 
     def _free(self) -> int:
         """A worker's number whose worktree nobody needs."""
@@ -255,16 +253,16 @@ class Fleet(loop.Loop):
     def _come_home(self, came: Work) -> None:
         job, ended = came.job, self.ends.get(came.job.branch, {})
         if not came.under_way:
-            worktree.keep_runs(self.yard, job.worker, job.branch, self.site.scope)
+            worker.keep_runs(self.yard, job, self.site.scope)
         if came.commit:
             # No word of another machine's, and none of a kern that was killed, is proof.
-            proved = "" if came.code or self.yard.afar else ended.get("proved")
+            proved = "" if came.code or self.afar else ended.get("proved")
             self.queue.append(replace(came, proved=str(proved or "")))
         elif came.under_way or (came.fault and came.unfit):
             self._failed(came)
         else:
             # Split, skipped, asked: what it noted is all that came of it.
-            self.site.papers.edit(lambda text, _: documents.split(text, job.key, came.spec))
+            self.site.papers.edit(lambda text, _: work.split(text, job.key, came.spec))
             self._release(job)
             if ended or not self.stopping:  # else it had not begun when it was asked to end
                 ends = {str(one): one for one in Outcome if one is not Outcome.DONE}
@@ -276,24 +274,23 @@ class Fleet(loop.Loop):
         """Its kern could not work, was killed, or left the task in progress: that goes on at once,
         or with the next run.
         """
-        job, tries = came.job, self.tries[came.job.key] + 1
-        self.tries[job.key] = tries
-        going = not (self.stopping or self.fault)
+        job, again = came.job, False
+        tries = self.tries[job.key] = self.tries[job.key] + 1
         # In kern's own words, and before any has begun or once more: the others would meet it, too.
         met = came.hint and (tries > 1 if came.under_way else not self.ends)
-        again = going and bool(came.fault) and tries < TRIES and not met
-        if going and (came.code == Exit.LIMIT or met):
-            again, self.fault = False, self._cause(came)
-        elif again:
-            goes = "is resumed" if came.under_way else "begins anew"
-            text = plain.line(came.text, 160)
-            self.site.warn(f"worker {job.worker}: {came.fault}; its task {goes}: {text}")
-            self.handed -= 1
-        elif going:
-            often = f" {plain.count(tries, 'time')} in a row (out of memory?)" * (tries > 1)
-            log = f"tail {self.yard.log(job.worker)}"
-            why = f"{came.fault}{often}: {self.options.called} resumes it; {log}"
-            self._settle(Settled(came.text, Outcome.SKIPPED, why, job.key))
+        if not self.stopping:
+            if came.code == Exit.LIMIT or met:
+                self.fault = self._cause(came)
+            elif again := bool(came.fault) and tries < TRIES:
+                goes = "is resumed" if came.under_way else "begins anew"
+                text = plain.line(came.text, 160)
+                self.site.warn(f"worker {job.worker}: {came.fault}; its task {goes}: {text}")
+                self.handed -= 1
+            else:
+                often = f" {plain.count(tries, 'time')} in a row (out of memory?)" * (tries > 1)
+                log = f"tail {self.yard.log(job.worker)}"
+                why = f"{came.fault}{often}: {self.options.called} resumes it; {log}"
+                self._settle(Settled(came.text, Outcome.SKIPPED, why, job.key))
         if came.under_way:
             (self.again if again else self.left).append(replace(job, again=True))
         else:
@@ -305,8 +302,8 @@ class Fleet(loop.Loop):
 
     def _release(self, job: Job) -> None:
         """The task may be handed out again."""
-        worktree.drop(self.repo, job.branch)
-        self.busy_with.discard(job.key)
+        worker.forget(self.repo, job.branch)
+        self.taken.discard(job.key)
         self.ends.pop(job.branch, None)
 
     def _cause(self, came: Work) -> KernError:
@@ -327,8 +324,7 @@ class Fleet(loop.Loop):
     def land(self) -> None:
         self.tried, self.paused = time.monotonic(), False
         for one in list(self.queue):
-            branch = one.job.branch
-            landed = self.lander.land(one)
+            branch, landed = one.job.branch, self.lander.land(one)
             if landed.end in (End.WAITING, End.PAUSED):
                 self.paused = self.paused or landed.end is End.PAUSED
                 if branch not in self.lying:
@@ -357,7 +353,7 @@ class Fleet(loop.Loop):
         self.lander.close()
         self.caller.cost += self.spent.cost
         self.caller.tokens += sum(self.spent.tokens.values())
-        if count := worktree.tidy(self.site, self.yard, keep=self.fault is not None):
+        if count := worker.tidy(self.site, self.yard, told=self.fault is not None):
             stopped = stopped and f"{plain.count(count, 'task')} in progress"
             told = f"{plain.count(count, 'task')} in progress: {self.options.called} goes on"
             if isinstance(error, errors.Interrupted):

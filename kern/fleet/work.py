@@ -1,4 +1,5 @@
-"""One task for one worker, and what came of it. Values, which can travel to another machine. Pure.
+"""One task for one worker, and what came of it: values, which can travel to another machine, and
+what a worker's SPEC.md says of its task, in the person's text. Pure.
 
 A work branch names its task and the branch that it is to land on, so that nothing else needs to be
 written down: after a kill, who made it is told by comparing names.
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kern import plain
-from kern.model import LEARNINGS, SPEC, Key
-from kern.spec import order
-from kern.spec.parse import Spec, Task
+from kern.model import LEARNINGS, SPEC, Key, Marker
+from kern.spec import edit, order
+from kern.spec.parse import Spec, Task, parse
 
 BRANCHES = "kern/work/"  # begins the name of each work branch
 
@@ -107,3 +108,48 @@ def choose(
     free = (one for index, one in order.ready(spec) if top(index) not in taken)
     task = order.foremost((one for one in free if wanted in (None, one.key)), passed_over)
     return (spec.tasks.index(task) + 1, task) if task else None
+
+
+# ---------------------------------------------------------------- SPEC.md, written anew
+
+
+def find(parsed: Spec, key: Key) -> Task | None:
+    """The task; under a parent that was reworded meanwhile, where its text tells."""
+    same = [task for task in parsed.tasks if task.text == key.text]
+    return parsed.find(key) or (same[0] if len(same) == 1 else None)
+
+
+def ticked(text: str, key: Key, theirs: str) -> str:
+    """With the task done and its notes in the worker's SPEC.md. A parent of which it was the last
+    open subtask is done with it, unless it has checks that the worker did not see.
+    """
+    task = find(parse(text), key)
+    if task is None:
+        return text
+    text = edit.replayed(noted(text, key, theirs), theirs, task.key)
+    parsed = parse(text)
+    again = parsed.find(task.key)
+    return edit.tick(text, parsed, again, proved=False) if again else text
+
+
+def noted(text: str, key: Key, theirs: str) -> str:
+    """With the notes that the worker's SPEC.md has under the task, each once."""
+    task, other = find(parse(text), key), parse(theirs).find(key)
+    return edit.noted(text, task, theirs, other) if task and other else text
+
+
+def split(text: str, key: Key, theirs: str) -> str:
+    """With these notes and the subtasks: of a task that is not done."""
+    text, new = noted(text, key, theirs), parse(theirs)
+    parsed, other = parse(text), new.find(key)
+    task = find(parsed, key)
+    if task is None or other is None:
+        return text
+    index = new.tasks.index(other)
+    titles = [one.text for one in new.tasks if one.parent == index]
+    return edit.add_subtasks(text, parsed, task, titles)
+
+
+def committed(text: str) -> str:
+    """As a commit holds it: which tasks are under way is nothing for history."""
+    return edit.mark_all(text, [(task, Marker.PENDING) for task in parse(text).active])

@@ -1,5 +1,5 @@
-"""One task in one worktree: what it needs is brought there, an ordinary kern is run, and what that
-left is read. git and its files tell it, not the exit code.
+"""One task in one worktree: an ordinary kern is run there, and what that left is read, by who had
+it begun or by the next run. git and its files tell it, not the exit code.
 """
 
 import json
@@ -7,42 +7,39 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from subprocess import DEVNULL
 
 import kern
 from kern import plain
-from kern.config import FILE, Gate
-from kern.errors import Exit, KernError, UsageError
-from kern.fleet import worktree
+from kern.config import FILE
+from kern.errors import Exit, KernError
+from kern.fleet import work, worktree
 from kern.fleet.work import Job, Work
 from kern.fleet.worktree import Yard
-from kern.git import refs
+from kern.git import history, refs
 from kern.git.repository import Repo
+from kern.git.room import Room, visible
 from kern.git.shadow import PROMPTS
-from kern.many import Many
-from kern.model import LEARNINGS, SPEC, Marker, Stage
-from kern.pipeline.site import Options, Site
+from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
+from kern.pipeline import facts
+from kern.pipeline.site import Site
 from kern.spec.file import Documents
 from kern.spec.parse import parse
 from kern.system import process, workspace
+from kern.system.workspace import Scope
 
-INCLUDE = ".worktreeinclude"
-_DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
-_COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
-_COPY_S = 600.0
 _COMPLAINT = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
 _NO_FAULT = (Exit.HELP_NEEDED, Exit.LIMIT)  # what it says then is in SPEC.md and the journal
 _TAIL = 1 << 16  # bytes of what a child printed
-# Where Python and builds keep paths of what was installed or configured.
-_NAMING = ("*.pth", "*.egg-link", "__editable__*", "CMakeCache.txt")
-_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # in one of Python's, or conda's
+_PORTS = 20_000, 40  # from which on, and how many for each worker
 
 
-def job(site: Site, options: Options, one: Job) -> Job:
+def job(site: Site, one: Job) -> Job:
     """With what is the same for all of the run."""
+    options = site.options
     own = {process.OF: str(site.repo.root), process.ONTO: site.scope.branch, "KERN_TRUST": "1"}
     words = [] if options.wait else ["--no-wait"]
     words += [] if options.sign else ["--no-sign"]
@@ -64,6 +61,9 @@ def papers(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
     return ((SPEC, spec), *((path, text) for path, text in texts if text is not None))
 
 
+# ---------------------------------------------------------------- carried out
+
+
 def carry_out(here: Yard, job: Job) -> Work:
     """By an ordinary kern; raises nothing that a worktree or a child can be to blame for."""
     try:
@@ -76,15 +76,12 @@ def carry_out(here: Yard, job: Job) -> Work:
 
 
 def _made(here: Yard, job: Job) -> Repo:
-    made = worktree.of(here, job.worker) if job.again else None
-    head = made.plain_head() if made else None
-    if made and head and head.branch == job.branch:
-        return made
-    if job.again:  # somebody deleted it
-        return worktree.make(here, job.worker, job.branch)
+    if job.again:
+        made = worktree.of(here, job.worker)
+        return made or worktree.make(here, job.worker, job.branch)  # somebody deleted it
     made = worktree.make(here, job.worker, job.base, "--no-track", "-B", job.branch)
     if here.home:
-        equip(made, here.home, here.many)
+        worktree.equip(made, here.home, here.many)
     write(made, job.papers)
     for text in job.failed:  # its kern finds them, as those of an earlier attempt
         scope, known = workspace.scope(made.root, job.branch), json.loads(text)["kern"]
@@ -100,14 +97,16 @@ def _run(here: Yard, job: Job, made: Repo) -> tuple[int, str]:
     path = f"sys.path.insert(0, {ours!r}); " if ours in sys.path or "" in sys.path else ""
     begin = f"import sys; {path}from kern.cli.main import main; main()"
     argv = [sys.executable, "-P", "-c", begin, "1", "0", "--task", str(job.number), *job.options]
-    own = {process.WORKER: str(job.worker), process.FLEET: job.run, **dict(job.variables)}
+    first, ports = _PORTS
+    own = {process.WORKER: str(job.worker), process.PORT: str(first + ports * job.worker)}
+    env = {**os.environ, **own, process.FLEET: job.run, **dict(job.variables)}
     log = here.log(job.worker)
     before = log.stat().st_size if log.exists() else 0
     with here.guard:
         if here.closed:
             return -2, ""
         with log.open("ab") as out:
-            child = process.start(argv, made.root, {**os.environ, **own}, DEVNULL, out, out)
+            child = process.start(argv, made.root, env, DEVNULL, out, out)
         here.at_work[job.branch] = child, made
     try:
         code = child.wait()
@@ -118,7 +117,17 @@ def _run(here: Yard, job: Job, made: Repo) -> tuple[int, str]:
         return code, printed.read().decode("utf-8", "replace")
 
 
-def read(made: Repo, job: Job, code: int, printed: str = "") -> Work:
+def write(made: Repo, texts: Iterable[tuple[str, str]]) -> None:
+    """Documents by their paths."""
+    for name, text in texts:
+        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
+        Documents(made.root).write(name, text)
+
+
+# ---------------------------------------------------------------- read
+
+
+def read(made: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
     """What the worktree holds after its kern has ended. Its text is a stranger's to the caller."""
     if not made.root.is_dir():
         gone = f"its worktree is gone: {made.root}"
@@ -150,107 +159,78 @@ def _fault(code: int, printed: str) -> tuple[str, str]:
     return (f"its kern failed: {plain.last(printed)}" if broke else ""), ""
 
 
-def write(made: Repo, texts: Iterable[tuple[str, str]]) -> None:
-    """Documents by their paths."""
-    for name, text in texts:
-        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
-        Documents(made.root).write(name, text)
+def keep_runs(here: Yard, job: Job, onto: Scope) -> None:
+    """What a worker's kern wrote down of its task goes to what is known of the branch's tasks."""
+    there = workspace.scope(here.place(job.worker), job.branch, create=False).folder / "history"
+    target = onto.folder / "history"
+    for entry in sorted(there.glob("*")):
+        target.mkdir(mode=0o700, exist_ok=True)
+        if not (target / entry.name).exists():
+            os.replace(entry, target / entry.name)
 
 
-# ---------------------------------------------------------------- what git does not bring
+# ---------------------------------------------------------------- what an earlier run has left
 
 
-def equip(made: Repo, home: Repo, wanted: Many) -> None:
-    """Copies of the person's ignored files. Raises KernError for what is not there or cannot be
-    made.
-    """
-    for path in _brought(home, wanted):
-        source, target = home.root / path, made.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
+def left(site: Site, here: Yard) -> Iterator[Work]:
+    """Of open tasks, finished or half done; what else is there is kept at a ref, and goes."""
+    repo, onto = site.repo, site.scope.branch
+    keys = {work.branch(onto, one.key): one.key for one in site.papers.spec()[1].tasks}
+    trees = {branch: number for number, branch in worktree.numbers(here).items()}
+    form = "--format=%(objectname) %(refname:lstrip=2)"
+    rows = repo.text("for-each-ref", form, f"refs/heads/{work.BRANCHES}").splitlines()
+    free = max((0, *worktree.numbers(here)))
+    for tip, branch in (row.split(" ", 1) for row in rows):
+        if branch not in keys and branch not in trees:  # another branch's
+            continue
+        if not (number := trees.get(branch, 0)) or not worktree.of(here, number):
+            number = free = number or free + 1
+            worktree.make(here, number, branch)
+        key, one = keys.get(branch, Key("", branch)), history.commit(repo, tip)
+        base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
+        made = worktree.of(here, number)
+        assert made
+        found = read(made, Job(key, 0, base, branch, number, again=True))
+        places = [at for at, one in enumerate(parse(found.spec).tasks, 1) if one.key == key]
+        if branch in keys and places and (found.commit or found.under_way):
+            yield replace(found, job=replace(found.job, number=places[0]))
         else:
-            target.unlink(missing_ok=True)
-        code, said = process.capture([*_COPY, str(source), str(target)], _COPY_S)
-        if code:
-            raise KernError(
-                f"cannot copy {path} to {target}: {plain.last(said)}", hint=worktree.AGAIN
-            )
+            drop(site, here, found)
 
 
-def _brought(home: Repo, wanted: Many) -> list[str]:
-    """Paths of the person's tree, whole folders by their names. Raises UsageError."""
-    literal = {"GIT_LITERAL_PATHSPECS": "1"}
-    listing = ("ls-files", "-z", "--others", "--ignored", "--directory")
-    found = list[str]()
-    for path in wanted.copy:
-        code, out, said = home.run(*listing, "--exclude-standard", "--", path, env=literal)
-        names = [name.rstrip("/") for name in os.fsdecode(out).split("\0") if name]
-        above = os.path.dirname(home.root / path)
-        if code or not names or os.path.realpath(above) != above:
-            why = plain.last(said) or "git ignores nothing there, or a link leads to it"
-            raise UsageError(
-                f"worktree.copy in kern.toml names {path}: {why}",
-                hint="take it out of worktree.copy; what is committed each worktree has",
-            )
-        inside = any(path == name or path.startswith(f"{name}/") for name in names)
-        found += [path] if inside else names
-    if (home.root / INCLUDE).is_file():
-        matched = home.git(*listing[:-1], f"--exclude-from={INCLUDE}")
-        ignored = home.run("check-ignore", "-z", "--stdin", given=matched)[1] if matched else b""
-        found += [name for name in os.fsdecode(ignored).split("\0") if name]
-    return found
+def drop(site: Site, here: Yard, one: Work) -> None:
+    """The branch, its worktree, and what tells that its task was begun; the work is kept."""
+    repo, branch = site.repo, one.job.branch
+    made, tip = worktree.of(here, one.job.worker), repo.commit_id(f"refs/heads/{branch}")
+    begun = refs.start(made, branch) if made else None
+    if begun or repo.run("merge-base", "--is-ancestor", tip, "HEAD")[0]:
+        slug, text, tree = branch.removeprefix(work.BRANCHES), one.text, repo.tree(tip)
+        if made and begun:
+            slug, text = refs.slug(begun.task), begun.task.text
+            tree = Room(made, "work", repo).candidate() if begun.mounted else visible(made)
+        ref = refs.keep(repo, slug, "unfinished", tree, f"{text}\n\nunfinished\n", tip)
+        what = "half done by an earlier run" if begun else f"no longer in {SPEC}"
+        site.warn(f"{what}: {plain.line(text, 200)}: its work is saved as {ref}")
+    forget(repo, branch)
+    worktree.remove(here, one.job.worker, site.scope.base)
 
 
-def check(home: Repo, wanted: Many) -> None:
-    """Raises UsageError for what no worktree can get, or would have its gates judge the person's
-    tree: what is copied, and where Python and node find what was installed.
+def forget(repo: Repo, branch: str) -> None:
+    """The branch and its start ref; its commits stay where they landed."""
+    listed = repo.text("for-each-ref", "--format=%(refname)", f"{refs.START}/wt/").splitlines()
+    starts = [ref for ref in listed if ref.endswith(f"/{branch}/@")]
+    gone = "".join(f"delete {one}\n" for one in (f"refs/heads/{branch}", *starts))
+    repo.run("update-ref", "--stdin", given=gone.encode())
+
+
+def tidy(site: Site, here: Yard, *, told: bool) -> int:
+    """What is finished, or in progress in its worktree, stays; how many are in progress. `told`: of
+    what was printed there, which stays too.
     """
-    above = [Path(one).parent for one in os.environ.get("PATH", "").split(os.pathsep)]
-    places = [
-        *(home.root / one for one in _brought(home, wanted)),
-        *(one for one in above if any((one / name).exists() for name in _ENVIRONMENT)),
-        *Path.home().glob(".local/lib/python3*/site-packages"),
-    ]
-    leads = [(place, found) for place in places if (found := _back(home.root, place))]
-    for name in ("PYTHONPATH", "NODE_PATH"):
-        paths = map(Path, os.environ.get(name, "").split(os.pathsep))
-        leads += [(Path(name), one) for one in paths if one.is_relative_to(home.root)]
-    for place, found in leads:
-        raise UsageError(
-            f"{place} leads back to your tree ({found}): a worker would test your code",
-            hint='have it made in the worktree ([worktree] setup = "python3 -m venv .venv && '
-            '.venv/bin/pip install -e .", or "npm ci"), and neither copy it nor have it on PATH',
-        )
-
-
-def _back(root: Path, folder: Path) -> Path | None:
-    """The first link, editable install or configured build below the folder that leads to the tree
-    around it. No link is followed.
-    """
-    for own in {str(root), os.path.realpath(root)}:
-        leads = ("(", "-lname", own, "-o", "-lname", f"{own}/*", ")")
-        links = ("find", str(folder), *leads, "!", "-lname", f"{folder}/*")
-        names = [f"--include={name}" for name in _NAMING]
-        for argv in (links, ("grep", "-rlwF", *names, "-e", own, "--", str(folder))):
-            for line in process.heard(argv, _COPY_S)[1].splitlines():
-                return Path(os.path.relpath(os.fsdecode(line), folder))
-    return None
-
-
-def set_up(site: Site) -> None:
-    """By the project's command, once for each worktree, where it is held as a gate is. Raises
-    UsageError.
-    """
-    wanted = site.caller.settings.fleet
-    mark = site.repo.git_dir / _DONE
-    if not wanted.setup or (mark.exists() and mark.read_text() == wanted.setup):
-        return
-    ended = site.gates.beside(Gate("setup", wanted.setup, wanted.setup_s, room=False))
-    if ended.red:
-        last = plain.last(ended.output) or "it printed nothing"
-        raise UsageError(
-            f"the worktree's setup `{wanted.setup}` failed ({ended.how}): {last}",
-            hint=f"cat {ended.log}; worktree.setup in kern.toml",
-        )
-    workspace.replace(mark, wanted.setup.encode())
+    found = [*left(site, here)]
+    stays = {one.job.worker for one in found}
+    for number in worktree.numbers(here).keys() - stays:
+        worktree.remove(here, number, None if told else site.scope.base)
+    if not (stays or told):
+        shutil.rmtree(here.folder, ignore_errors=True)
+    return sum(one.under_way for one in found)

@@ -1,11 +1,12 @@
-"""Worktrees below the output folder and their work branches: made, used again, removed, and what an
-earlier run has left there. git and its files tell all of it. Each worktree has a worker's number.
+"""Worktrees below the output folder: made, used again, removed, and given what git does not bring.
+Each has a worker's number.
 """
 
 import contextlib
 import os
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,24 +14,25 @@ from pathlib import Path
 from subprocess import Popen
 
 from kern import plain
-from kern.errors import KernError
-from kern.fleet import work
-from kern.fleet.work import Job, Work
-from kern.git import history, refs, repository
+from kern.config import Gate
+from kern.errors import KernError, UsageError
+from kern.git import repository
 from kern.git.repository import Repo
-from kern.git.room import Room, visible
 from kern.many import Many
-from kern.model import LEARNINGS, SPEC, Marker
-from kern.pipeline import facts
 from kern.pipeline.site import Site
-from kern.spec.file import Documents
-from kern.spec.parse import parse
-from kern.system import control, lock, workspace
+from kern.system import control, lock, process, workspace
 from kern.system.workspace import Scope
 
 FOLDER = ".fleet"  # below the scope's; no branch has such a name
 PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
+INCLUDE = ".worktreeinclude"
+_DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
+_COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
+_COPY_S = 600.0
+# Where Python and builds keep paths of what was installed or configured.
+_NAMING = ("*.pth", "*.egg-link", "__editable__*", "CMakeCache.txt")
+_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # in one of Python's, or conda's
 
 
 @dataclass
@@ -47,8 +49,8 @@ class Yard:
     at_work: dict[str, tuple[Popen[bytes], Repo]] = field(default_factory=dict)  # by work branch
     closed: bool = False  # none is to begin any more
     guard: threading.Lock = field(default_factory=threading.Lock)
-    # Stops those on other machines, or with `True` ends them; None where all are here.
-    afar: Callable[[bool], None] | None = None
+    # Stops those on other machines, or with `True` ends them.
+    afar: Callable[[bool], None] = lambda now: None
 
     def place(self, number: int) -> Path:
         return self.folder / f"{self.name}-{number}"
@@ -59,8 +61,7 @@ class Yard:
 
     def stop(self) -> None:
         """Before the next stage begins."""
-        if self.afar:
-            self.afar(False)
+        self.afar(False)
         for _, repo in list(self.at_work.values()):
             holder = lock.holder(repo.git_dir)
             if holder and holder.run and not control.asked(repo.git_dir, holder.run):
@@ -71,8 +72,7 @@ class Yard:
         with self.guard:
             self.closed = True
             children = [child for child, _ in self.at_work.values()]
-        if self.afar:
-            self.afar(True)
+        self.afar(True)
         for child in children:
             if child.poll() is None:
                 child.terminate()
@@ -106,13 +106,10 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
     if not (made and switched and not made.run("clean", "-ffdq")[0]):
         here.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         workspace.own_folder(here.folder)
+        remove(here, number)  # something else lies there, or git knows of what lay there
         argv = ("worktree", "add", "--quiet", "--force", "--force", *head)
-        for _ in range(2):
-            with here.guard:  # one by one
-                code, _, said = here.repo.run(*argv, str(here.place(number)), commit)
-            if not code:
-                break
-            remove(here, number)  # something else lies there, or git knows of what lay there
+        with here.guard:  # one by one
+            code, _, said = here.repo.run(*argv, str(here.place(number)), commit)
         made = of(here, number)
         if code or made is None:
             why = plain.last(said) or "git does not say why"
@@ -136,116 +133,111 @@ def numbers(here: Yard) -> dict[int, str]:
     return found
 
 
-def remove(here: Yard, number: int) -> None:
-    """With what kern and git remember of it; the branch stays."""
-    argv = ("worktree", "remove", "--force", "--force", str(here.place(number)))
+def remove(here: Yard, number: int, base: Path | None = None) -> None:
+    """With what git remembers of it, and below `base` its run files; the branch stays."""
+    place = here.place(number)
+    argv = ("worktree", "remove", "--force", "--force", str(place))
     with here.guard:
         if here.repo.run(*argv)[0]:
-            shutil.rmtree(here.place(number), ignore_errors=True)
+            shutil.rmtree(place, ignore_errors=True)
             here.repo.run(*argv)  # of one that is not there git forgets the rest
-
-
-def keep_runs(here: Yard, number: int, branch: str, onto: Scope) -> None:
-    """What a worker's kern wrote down of its task goes to what is known of the branch's tasks."""
-    with contextlib.suppress(OSError):
-        there = workspace.scope(here.place(number), branch, create=False).folder / "history"
-        target = onto.folder / "history"
-        for entry in sorted(there.iterdir()):
-            target.mkdir(mode=0o700, exist_ok=True)
-            if not (target / entry.name).exists():
-                os.replace(entry, target / entry.name)
-
-
-def forget_runs(base: Path, root: Path) -> None:
-    """The run files of a worktree that is gone."""
-    for folder in (base / root.name, *base.glob(f"{root.name}-??????")):
-        if workspace.read(folder / ".root") == os.fsencode(root):
+    for folder in (base / place.name, *base.glob(f"{place.name}-??????")) if base else ():
+        if workspace.read(folder / ".root") == os.fsencode(place):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-# ---------------------------------------------------------------- work branches
+# ---------------------------------------------------------------- what git does not bring
 
 
-def branches(repo: Repo) -> dict[str, str]:
-    """Each with its newest commit."""
-    form = "--format=%(objectname) %(refname:lstrip=2)"
-    rows = repo.text("for-each-ref", form, f"refs/heads/{work.BRANCHES}").splitlines()
-    return {branch: commit for commit, branch in (row.split(" ", 1) for row in rows)}
-
-
-def starts(repo: Repo, branch: str = "") -> list[str]:
-    """The refs that say that stage 2 of an attempt has begun on a work branch and not ended,
-    whatever has become of the worktree.
+def equip(made: Repo, home: Repo, wanted: Many) -> None:
+    """Copies of the person's ignored files. Raises KernError for what is not there or cannot be
+    made.
     """
-    listed = repo.text("for-each-ref", "--format=%(refname)", f"{refs.START}/wt/").splitlines()
-    return [ref for ref in listed if f"/{branch or work.BRANCHES}" in ref.removesuffix("/@")]
+    for path in _brought(home, wanted):
+        source, target = home.root / path, made.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+        code, said = process.capture([*_COPY, str(source), str(target)], _COPY_S)
+        if code:
+            raise KernError(f"cannot copy {path} to {target}: {plain.last(said)}", hint=AGAIN)
 
 
-def drop(repo: Repo, branch: str) -> None:
-    """The branch, and what tells that its task was begun; its commits stay where they landed."""
-    gone = [f"refs/heads/{branch}", *starts(repo, branch)]
-    repo.run("update-ref", "--stdin", given="".join(f"delete {one}\n" for one in gone).encode())
-
-
-# ---------------------------------------------------------------- what an earlier run has left
-
-
-def left(site: Site, yard: Yard) -> list[Work]:
-    """The work branches of this branch, in the order of its tasks: finished, with a commit, or half
-    done. A task that SPEC.md has no longer has no number.
-    """
-    onto, repo, found = site.scope.branch, site.repo, list[Work]()
-    keys = {work.branch(onto, one.key): one.key for one in site.papers.spec()[1].tasks}
-    trees = {branch: number for number, branch in numbers(yard).items()}
-    there = branches(repo)
-    for branch in [*({*there} - {*keys}), *(one for one in keys if one in there)]:
-        tip, made = there[branch], of(yard, trees.get(branch, -1))
-        own = Documents(made.root).read(SPEC) if made else None
-        text = plain.decode(repo.content(tip, SPEC) or b"") if own is None else own
-        theirs = parse(text).tasks
-        places = {work.branch(onto, one.key): at for at, one in enumerate(theirs, 1)}
-        number = places.get(branch, 0)
-        key = keys.get(branch) or (theirs[number - 1].key if number and made else None)
-        if key is None:  # another branch's
-            continue
-        active = bool(made and number) and theirs[number - 1].marker is Marker.ACTIVE
-        under_way, one = active or bool(starts(repo, branch)), history.commit(repo, tip)
-        done = not under_way and bool(one.parents) and facts.ticks(repo, one, key)
-        base = one.parents[0] if done else repo.text("merge-base", tip, f"refs/heads/{onto}")
-        papers = (SPEC, text), (LEARNINGS, plain.decode(repo.content(tip, LEARNINGS) or b""))
-        known = number if branch in keys else 0
-        job = Job(key, known, base, branch, trees[branch] if made else 0)
-        found.append(Work(job, 0, tip if done else "", under_way, papers))
+def _brought(home: Repo, wanted: Many) -> list[str]:
+    """Paths of the person's tree, whole folders by their names. Raises UsageError."""
+    literal = {"GIT_LITERAL_PATHSPECS": "1"}
+    listing = ("ls-files", "-z", "--others", "--ignored", "--directory")
+    found = list[str]()
+    for path in wanted.copy:
+        code, out, said = home.run(*listing, "--exclude-standard", "--", path, env=literal)
+        names = [name.rstrip("/") for name in os.fsdecode(out).split("\0") if name]
+        above = os.path.dirname(home.root / path)
+        if code or not names or os.path.realpath(above) != above:
+            why = plain.last(said) or "git ignores nothing there, or a link leads to it"
+            raise UsageError(
+                f"worktree.copy in kern.toml names {path}: {why}",
+                hint="take it out of worktree.copy; what is committed each worktree has",
+            )
+        inside = any(path == name or path.startswith(f"{name}/") for name in names)
+        found += [path] if inside else names
+    if (home.root / INCLUDE).is_file():
+        matched = home.git(*listing[:-1], f"--exclude-from={INCLUDE}")
+        ignored = home.run("check-ignore", "-z", "--stdin", given=matched)[1] if matched else b""
+        found += [name for name in os.fsdecode(ignored).split("\0") if name]
     return found
 
 
-def keep(site: Site, yard: Yard, one: Work) -> str:
-    """Half-done work as a ref, before its worktree goes; empty where there is none."""
-    made = of(yard, one.job.worker) if one.job.worker else None
-    if made is None or not one.under_way:
-        return ""
-    begun = refs.start(made, one.job.branch)
-    mounted = begun is not None and begun.mounted
-    tree = Room(made, "work", site.repo).candidate() if mounted else visible(made)
-    tip = site.repo.commit_id(f"refs/heads/{one.job.branch}")
-    slug, message = refs.slug(one.job.key), f"{one.text}\n\nunfinished\n"
-    return refs.keep(site.repo, slug, "unfinished", tree, message, tip)
-
-
-def tidy(site: Site, yard: Yard, *, keep: bool) -> int:
-    """What is finished, or in progress in its worktree, stays; how many are in progress. `keep`:
-    what was printed there, which a person was told of.
+def check(home: Repo, wanted: Many) -> None:
+    """Raises UsageError for what no worktree can get, or would have its gates judge the person's
+    tree: what is copied, and where Python and node find what was installed.
     """
-    found = left(site, yard)
-    stays = {one.job.worker for one in found if one.under_way or one.commit}
-    for number in numbers(yard):
-        if number not in stays:
-            remove(yard, number)
-            if not keep:
-                forget_runs(site.scope.base, yard.place(number))
-    for one in found:
-        if not (one.under_way or one.commit):
-            drop(site.repo, one.job.branch)
-    if not (stays or keep):
-        shutil.rmtree(yard.folder, ignore_errors=True)
-    return sum(one.under_way for one in found)
+    above = [Path(one).parent for one in os.environ.get("PATH", "").split(os.pathsep)]
+    places = [
+        *(home.root / one for one in _brought(home, wanted)),
+        *(one for one in above if any((one / name).exists() for name in _ENVIRONMENT)),
+        *Path.home().glob(".local/lib/python3*/site-packages"),
+    ]
+    leads = [(place, found) for place in places if (found := _back(home.root, place))]
+    for name in ("PYTHONPATH", "NODE_PATH"):
+        paths = map(Path, os.environ.get(name, "").split(os.pathsep))
+        leads += [(Path(name), one) for one in paths if one.is_relative_to(home.root)]
+    for place, found in leads:
+        raise UsageError(
+            f"{place} leads back to your tree ({found}): a worker would test your code",
+            hint='have it made in the worktree ([worktree] setup = "python3 -m venv .venv && '
+            '.venv/bin/pip install -e .", or "npm ci"), and neither copy it nor have it on PATH',
+        )
+
+
+def _back(root: Path, folder: Path) -> Path | None:
+    """The first link, editable install or configured build below the folder that leads to the tree
+    around it. No link is followed.
+    """
+    for own in {str(root), os.path.realpath(root)}:
+        leads = ("(", "-lname", own, "-o", "-lname", f"{own}/*", ")")
+        links = ("find", str(folder), *leads, "!", "-lname", f"{folder}/*")
+        names = [f"--include={name}" for name in _NAMING]
+        for argv in (links, ("grep", "-rlwF", *names, "-e", own, "--", str(folder))):
+            for line in process.heard(argv, _COPY_S)[1].splitlines():
+                return Path(os.path.relpath(os.fsdecode(line), folder))
+    return None
+
+
+def set_up(site: Site) -> None:
+    """By the project's command, once for each worktree, where it is held as a gate is. Raises
+    UsageError.
+    """
+    wanted = site.caller.settings.fleet
+    mark = site.repo.git_dir / _DONE
+    if not wanted.setup or (mark.exists() and mark.read_text() == wanted.setup):
+        return
+    ended = site.gates.beside(Gate("setup", wanted.setup, wanted.setup_s, room=False))
+    if ended.red:
+        last = plain.last(ended.output) or "it printed nothing"
+        raise UsageError(
+            f"the worktree's setup `{wanted.setup}` failed ({ended.how}): {last}",
+            hint=f"cat {ended.log}; worktree.setup in kern.toml",
+        )
+    workspace.replace(mark, wanted.setup.encode())

@@ -25,6 +25,7 @@ from kern.stages import record
 from kern.stages.record import StageRecord
 from kern.system import workspace
 
+UNCHANGED_TWICE = "two attempts found nothing to change: tick it, or say what is missing"
 _OWN = f"(?:stage [23]|{BY_ITSELF})"  # in a reflog: what kern's children moved
 
 

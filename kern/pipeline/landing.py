@@ -4,28 +4,43 @@ way is free, proven on what it lands on. And back: `kern undo`, a commit that al
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 from kern import plain
 from kern.checks import result
+from kern.config import Gate
 from kern.errors import KernError, UsageError
 from kern.events import AttemptNoted, GateEnded
-from kern.git import history
+from kern.git import history, refs
 from kern.git import landing as branch
 from kern.git.history import Commit
 from kern.git.repository import DOCUMENTS, Entry, Repo
 from kern.journal import store
-from kern.model import SPEC, Cause, Marker, Stage
-from kern.pipeline import preflight, project
+from kern.model import SPEC, Cause, Key, Marker, Result, Saved, Stage
+from kern.pipeline import preflight, project, verify
+from kern.pipeline.attempt import Objection
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import commands, edit, order
 from kern.spec.file import Documents
+from kern.spec.notes import Checks
 from kern.spec.parse import Kind, Spec, Task, parse
+from kern.stages import record
 from kern.stages.briefs import task_name
+from kern.stages.record import StageRecord
+from kern.system import workspace
 
 _LANDS = "commit, stash or move them, then run kern again: it lands then"
 _UNDONE = "Kern-Undone:"  # a trailer
+_SIDES = ("branch", "task")  # of the two, where they are in conflict
+_BOTH = (
+    f"where both changed the same lines, both stand there: <<<<<<< {_SIDES[0]} is what the branch "
+    f"has by now, >>>>>>> {_SIDES[1]} what the task made of it. Make one of them, so that both "
+    "intents hold, and leave no such marker"
+)
+_MOST_NAMED = 3  # commits, in a note
+_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 
 
 def waits(site: Site, head: str, new: str) -> bool:
@@ -53,7 +68,10 @@ def land(site: Site) -> list[str]:
         return []
     base = repo.text("merge-base", head.commit, tip)
     if base != head.commit:
-        new = _moved(site, history.since(repo, base, tip) or (), head.commit)
+        try:
+            new = _moved(site, history.since(repo, base, tip) or (), head.commit)
+        except InTheWay as exc:
+            return exc.paths
         gone = new == head.commit
         repo.git("update-ref", *(("-d", ref, tip) if gone else (ref, new, tip)))
         if gone:
@@ -67,6 +85,24 @@ def land(site: Site) -> list[str]:
         for one in made:
             site.warn(f"landed, the way is free: {one.sha[:7]} {one.subject}")
     return []
+
+
+def _moved(site: Site, made: Sequence[Commit], onto: str) -> str:
+    """Those of the commits that hold on top of `onto`, made anew there: the last one."""
+    for one in made:
+        tasks = site.papers.spec()[1].tasks
+        task = next((task for task in tasks if task_name(task.key) == one.trailer), None)
+        try:
+            onto, _ = on_top(site, one, onto, task)
+        except Refused as exc:
+            if task is None:
+                gone = f"{exc}, and {SPEC} has the task no longer: git show {one.sha}"
+                site.warn(gone, kept=True)
+                continue
+            failed = give_back(site, task.key, one, exc, onto)
+            place = site.scope.stage_file(Stage.IMPLEMENT, failed.attempt)
+            workspace.replace(place, failed.written.encode())
+    return onto
 
 
 def check(site: Site) -> None:
@@ -102,53 +138,158 @@ def follow(repo: Repo, papers: Documents) -> None:
 # ---------------------------------------------------------------- where the branch has moved
 
 
-def _moved(site: Site, made: Sequence[Commit], onto: str) -> str:
-    """Those of the commits that hold on top of `onto`, made anew there: the last one."""
-    for one in made:
-        _, parsed = site.papers.spec()
-        task = next((task for task in parsed.tasks if task_name(task.key) == one.trailer), None)
-        base, ours, theirs = map(site.repo.bare, (one.parents[0], onto, one.sha))
-        tree, collisions = history.merge(site.repo, base, ours, theirs)
-        why = f"the change overlaps your commit in {some(collisions)}" if collisions else ""
-        if why := why or _red(site, task, tree, onto):
-            _give_back(site, task, one, why)
-        else:
-            whole = project.with_documents(site, tree)
-            timeout = site.caller.settings.total(Stage.COMMIT)
-            onto = history.transplanted(site.repo, one.sha, whole, onto, timeout)
-    return onto
+class InTheWay(Exception):
+    """What a person has not committed lies in the way of it, by path or in git's words."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        super().__init__(some(paths))
+        self.paths = [*paths]
 
 
-def _red(site: Site, task: Task | None, tree: str, onto: str) -> str:
-    """What a gate that is red there says; empty where none is, or it was so before."""
-    wanted = project.checks(site, task) if task else project.settings(site)
-    for gate in wanted.gates:
-        ended = project.run_gate(site, gate, tree)
-        if ended.red and gate.name:
-            ended = ended.against(project.run_gate(site, gate, site.repo.bare(onto)).red)
-        site.sink(GateEnded(ended))
+class Refused(Objection):
+    """What does not hold on top of what has landed since, with all of it merged: the next attempt
+    makes one of it.
+    """
+
+    def __init__(self, why: str, more: str, tree: str, red: Result | None = None) -> None:
+        super().__init__(why, Cause.COLLISION, result.evidence(red) if red else None)
+        self.more, self.tree = more, tree
+
+
+def on_top(
+    site: Site,
+    commit: Commit,
+    head: str,
+    task: Task | None,
+    *,
+    texts: Mapping[str, str | None] | None = None,
+    proof: str = "",
+    where: Callable[[], Site] | None = None,
+) -> tuple[str, str]:
+    """The commit made anew on top of `head`, proven there, and what stands behind it. `texts`:
+    kern's documents with it; `proof`: what stood behind it on its parent, if that may be believed;
+    `where`: the site on which gates and judges look at it. Raises Refused or InTheWay.
+    """
+    repo, base = site.repo, commit.parents[0]
+    merged, collisions = _merged(repo, commit, head)
+    if collisions:
+        raise Refused(_colliding(repo, base, head, collisions), _BOTH, merged)
+    whole = project.with_documents(site, merged, texts)
+    if paths := branch.in_the_way(repo, head, whole):
+        raise InTheWay(paths)
+    if not (proof and head == base):
+        proof = _proven(site, where or (lambda: site), task, (whole, merged), commit, head)
+    if (commit.tree, commit.parents) == (whole, (head,)):
+        return commit.sha, proof
+    timeout = site.caller.settings.total(Stage.COMMIT)
+    return history.transplanted(repo, commit.sha, whole, head, timeout), proof
+
+
+def _merged(repo: Repo, commit: Commit, head: str) -> tuple[str, list[str]]:
+    """The tree, and the paths in conflict: there both sides stand between markers. The documents
+    stay as they are in `head`.
+    """
+    onto = repo.tree(head)
+    papers = {path: repo.entry(onto, path) for path in DOCUMENTS}
+    trees = (repo.tree(commit.parents[0]), commit.tree)
+    base, change = (repo.tree_with(tree, papers) for tree in trees)
+    return (change, []) if onto == base else history.merge(repo, base, onto, change, _SIDES)
+
+
+def _proven(
+    site: Site,
+    where: Callable[[], Site],
+    task: Task | None,
+    trees: tuple[str, str],
+    commit: Commit,
+    head: str,
+) -> str:
+    """What stands behind the tree, in words. Raises Refused; where a gate is red without the task
+    all the same, KernError: that is not to blame.
+    """
+    wanted = project.checks(site, task) if task else Checks(project.settings(site).gates)
+    if not wanted.shown:
+        return ""
+    whole, merged = trees
+    looks = where()
+    asked = chain(
+        (_gate(looks, gate, whole, head) for gate in wanted.gates),
+        (verify.judge(looks, one, task, whole, head) for one in wanted.criteria if task),
+    )
+    results = list[Result]()
+    for ended in asked:
         if ended.blocks:
-            return result.objection(ended)
-    return ""
+            more = "its gates were green there, and with what has landed since this one is red"
+            without = _landed_since(site.repo, commit.parents[0], head)
+            raise Refused(f"{result.objection(ended)}{without}", more, merged, ended)
+        results.append(ended)
+    base = commit.parents[0]
+    change = site.repo.bare(base), site.repo.bare(commit.sha)
+    changed = site.repo.changed(*change)
+    return result.proved(results) + verify.doubted(site.repo, wanted.gates, changed, *change)
 
 
-def _give_back(site: Site, task: Task | None, commit: Commit, reason: str) -> None:
-    """The task is open again, and its work kept."""
-    if task is None:
-        site.warn(f"{reason}, and {SPEC} has the task no longer: git show {commit.sha}", kept=True)
-        return
-    key, number = task.key, task.attempts + 1
-    ref = site.keep(key, str(number), commit.tree, commit.parents[0])
+def _gate(site: Site, gate: Gate, tree: str, head: str) -> Result:
+    ended = project.run_gate(site, gate, tree)
+    if ended.red and gate.name:
+        before = project.known(site, gate, head)
+        before = before or project.run_gate(site, gate, site.repo.tree(head))
+        if before.red and before.stops(site.options.allow_red, first=True):
+            message, hint = result.refusal([before])
+            where = f"that is {head[:7]}, without any task that waits to land"
+            raise KernError(f"{message}\n{where}", hint=hint)
+        ended = ended.against(before.red)
+    site.sink(GateEnded(ended))
+    return ended
+
+
+def _colliding(repo: Repo, base: str, head: str, paths: Sequence[str]) -> str:
+    argv = ("log", "-1", "--no-show-signature", "--format=%H", f"{base}..{head}", "--")
+    newest = repo.run(*argv, *sorted(paths)[:20], env=_LITERAL)[1].decode().strip()
+    other = history.commit(repo, newest or head)
+    subject = plain.line(other.subject, 60)
+    return f"it collides with {other.sha[:7]} ({subject}) in {some(sorted(paths))}"
+
+
+def _landed_since(repo: Repo, base: str, head: str) -> str:
+    since = history.since(repo, base, head) or ()
+    names = [f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST_NAMED:]]
+    return f"; it was green without {', '.join(names)}" if names else ""
+
+
+def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> StageRecord:
+    """The ref first, then one write of SPEC.md: the attempt, `[ ]`. What the next attempt mends: it
+    begins with the merged tree.
+    """
+    repo, reason = site.repo, str(why)
+    task = site.papers.spec()[1].find(key)
+    number = task.attempts + 1 if task else 1
+    kept = (one for one, _ in refs.kept(repo, refs.slug(key)) if repo.tree(one) == why.tree)
+    ref = next(kept, "").removeprefix("refs/") or site.keep(key, str(number), why.tree, head)
     tail = f" (kept: {ref})"
-    note = edit.note(Kind.ATTEMPT, plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail, number)
+    line = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
 
-    def apply(text: str, _: Spec, task: Task) -> str:
-        if task.marker is not Marker.DONE:
-            return text
-        return edit.annotate(edit.mark(text, task, Marker.PENDING), task, [note])
+    def apply(text: str, parsed: Spec) -> tuple[str, bool]:
+        task = parsed.find(key)
+        if task is None or any(tail in note.text for note in task.of(Kind.ATTEMPT)):
+            return text, False  # a killed landing has noted it
+        text = edit.mark(text, task, Marker.PENDING)
+        return edit.annotate(text, task, [edit.note(Kind.ATTEMPT, line, number)]), True
 
-    site.papers.edit_task(key, apply)
-    site.sink(AttemptNoted(key.text, number, reason, ref, str(Cause.COLLISION)))
+    if site.papers.update(apply):
+        site.sink(AttemptNoted(key.text, number, reason, ref, str(Cause.COLLISION)))
+    how = "The task was finished on an older commit, and its change is merged into the tree"
+    return record.new(
+        Stage.IMPLEMENT,
+        {"result": commit.subject},
+        key,
+        number,
+        base=head,
+        start=repo.tree(head),
+        tree=why.tree,
+        outcome=f"{Saved.FAILED}: {reason}. {how}; {why.more}",
+        **why.facts,
+    )
 
 
 # ---------------------------------------------------------------- back

@@ -17,8 +17,6 @@ from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import answer, record
 from kern.system import workspace
 
-UNCHANGED_TWICE = "two attempts found nothing to change: tick it, or say what is missing"
-
 
 def finish(site: Site, at: Situation) -> Settled:
     """HEAD has the task. All of it can be repeated."""
@@ -128,7 +126,7 @@ def release(site: Site, at: Situation) -> Settled:
 
 def _skip(site: Site, at: Situation, reason: str, *, exhausted: bool = False) -> Settled:
     task = at.opened[1]
-    again = reason == UNCHANGED_TWICE or bool(task.of(Kind.SKIPPED))
+    again = reason == attempt.UNCHANGED_TWICE or bool(task.of(Kind.SKIPPED))
     outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted, again=again)
     return note(site, at, outcome, reason)
 

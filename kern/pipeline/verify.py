@@ -14,12 +14,13 @@ from kern.events import GateEnded, Traced
 from kern.git import history, shadow
 from kern.git.repository import LINK, Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
-from kern.pipeline import attempt, project, settle
+from kern.pipeline import attempt, project
 from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import notes
+from kern.spec.parse import Task
 from kern.stages import answer, briefs, record
 from kern.stages.answer import Code
 from kern.stages.change import weakened
@@ -57,7 +58,7 @@ def prove(site: Site, at: Situation) -> None:
         facts = {"cause": own.get(second.answer.code, Cause.OTHER)}
     last = attempt.earlier(site, at)
     if objection == UNCHANGED and last and last.decision.reason == UNCHANGED:
-        found = Decision(Saved.SKIPPED, settle.UNCHANGED_TWICE)
+        found = Decision(Saved.SKIPPED, attempt.UNCHANGED_TWICE)
     decide(site, second.noting(**facts), found)
 
 
@@ -136,7 +137,7 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
         return {}
     asked = chain(
         (_gate(site, gate, at, tree) for gate in wanted.gates),
-        (_judge(site, criterion, at, tree) for criterion in wanted.criteria),
+        (judge(site, one, at.opened[1], tree, at.head.commit) for one in wanted.criteria),
     )
     results: list[Result] = []
     for ended in asked:
@@ -207,19 +208,20 @@ def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, En
     return own if at.second.fixed < MOST_FIXES else {}
 
 
-def _judge(site: Site, criterion: str, at: Situation, tree: str) -> Result:
-    key, task = at.opened
+def judge(site: Site, criterion: str, task: Task, tree: str, head: str) -> Result:
+    """What judges say of that tree, on top of `head`."""
     form = site.templates[Aide.JUDGE]
-    prompt = briefs.judged(site.repo, form, task, criterion, at.head.commit, tree)
+    prompt = briefs.judged(site.repo, form, task, criterion, head, tree)
+    seen = replace(site.repo.head(), commit=head)
     judges: list[Result] = []
     while (agreed := answer.agreed(judges)) is None:
         with attempt.watched(site, "the judge"):
             said = site.caller.call(
                 prompt,
-                task=key.text,
-                attempt=at.attempt,
-                room=site.rooms.for_proof(tree, at.head),
-                again=lambda: site.rooms.for_proof(tree, at.head),
+                task=task.text,
+                attempt=task.attempts + 1,
+                room=site.rooms.for_proof(tree, seen),
+                again=lambda: site.rooms.for_proof(tree, seen),
             )
         judges.append(answer.judged(criterion, said.fault or said.reply.text))
         site.sink(GateEnded(judges[-1]))

@@ -264,6 +264,7 @@ def holds(pid: int, file: Path) -> bool:
 
 
 WORKER = "KERN_WORKER"  # 1 and up, where kern is one of many: ports and databases can differ by it
+PORT = "KERN_PORT"  # there too: the first of forty that are its own
 ONTO = "KERN_ONTO"  # the branch that its work lands on
 OF = "KERN_OF"  # whose worker it is: the path of a working tree
 FLEET = "KERN_FLEET"  # the id of the run that started it
@@ -272,7 +273,8 @@ FLEET = "KERN_FLEET"  # the id of the run that started it
 def surroundings() -> dict[str, str]:
     """kern's environment without what is meant for kern alone."""
     given = os.environ.items()
-    return {name: value for name, value in given if name == WORKER or not name.startswith("KERN_")}
+    kept = (WORKER, PORT)
+    return {name: value for name, value in given if name in kept or not name.startswith("KERN_")}
 
 
 def tree_last(root: Path) -> dict[str, str]:

@@ -158,10 +158,11 @@ def _workers(seen: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
         rows += [(one.number, one.task, one.doing, one.since) for one in busy]
         rows += [(None, task, _LANDS, None) for task in run.queue]
     elif refs.are_below(seen.repo, "refs/heads/kern/work"):
-        from kern.fleet import work, worktree
+        from kern.fleet import work
 
-        there, onto = worktree.branches(seen.repo), seen.repo.head().branch
-        left = (task for task in seen.parsed.tasks if work.branch(onto, task.key) in there)
+        onto, store = seen.repo.head().branch, seen.repo.store
+        named = ((f"refs/heads/{work.branch(onto, task.key)}", task) for task in seen.parsed.tasks)
+        left = (task for ref, task in named if store.id(ref))
         rows += [(None, task.text, _LEFT, None) for task in left]
     return [dict(zip(("worker", "task", "doing", "since"), row, strict=True)) for row in rows]
 

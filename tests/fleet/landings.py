@@ -42,19 +42,20 @@ class Project:
         """Those that were run on what lands: whether they were red."""
         return [one.result.red for one in self.events if isinstance(one, GateEnded)]
 
-    def site(self) -> Site:
+    def site(self, **chosen: Any) -> Site:
         """As a run that begins anew would have it."""
+        options = Options(leave=Leave(trusted=True), **chosen)
         found = repository.open_at(self.root)
         scope = workspace.scope(self.root, found.head().branch)
         caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
         rooms = Rooms(found, held=False, mounted=False, lands=False)
         steered = Steering(found.git_dir, caller.run, caller.sink)
-        return site.prepared(found, caller, found, rooms, steered, Options())
+        return site.prepared(found, caller, found, rooms, steered, options)
 
     def lander(self, **chosen: Any) -> Lander:
-        here = self.site()
+        here = self.site(**chosen)
         yard = worktree.yard(here.repo, here.scope, Many(), here.repo)
-        return Lander(here, yard, Options(leave=Leave(trusted=True), **chosen))
+        return Lander(here, yard)
 
     def work(self, text: str, *commands: str, base: str = "HEAD", learned: str = "") -> Work:
         """A task that a worker has finished, begun on `base` with the person's SPEC.md."""

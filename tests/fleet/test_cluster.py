@@ -53,7 +53,7 @@ def test_workers_and_the_scheduler_are_lost_and_each_task_comes_back_once(
     fake.script(research=[{"sleep": 0.5, "result": "- Files: a.txt:1-1\n\nREADY"}])
     asked = jobs(repo, git, 5)
     git("init", "--quiet", "--bare", "central.git", cwd=repo.parent)
-    found = cluster.Cluster(str(dask.file), remote=str(repo.parent / "central.git"), pause=0.2)
+    found = cluster.Cluster(str(dask.file), remote=str(repo.parent / "central.git"))
     found.repo, carry = open_at(repo), found.carry
     try:
         with ThreadPoolExecutor(5) as pool:
@@ -84,13 +84,13 @@ def test_workers_and_the_scheduler_are_lost_and_each_task_comes_back_once(
 
 def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no scheduler file") as told:
-        cluster.Cluster(str(tmp_path / "none.json")).client()
+        cluster.Cluster(str(tmp_path / "none.json")).connect()
     assert "dask scheduler" in told.value.hint
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         where = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(UsageError, match=f"no dask scheduler answers at {where}"):
-        cluster.Cluster(where, patience=0.5).client()
+        cluster.Cluster(where, patience=0.5).connect()
 
 
 # ---------------------------------------------------------------- without dask
@@ -102,7 +102,7 @@ class Watched(cluster.Cluster):
     def __init__(
         self, repo: Path, spoil: Callable[[int, str], str] = lambda at, text: text
     ) -> None:
-        super().__init__("", remote=str(repo.parent / "central.git"), pause=0.01)
+        super().__init__("", remote=str(repo.parent / "central.git"))
         self.repo, self.spoil = open_at(repo), spoil
         self.sent, self.avoided = list[str](), list[Any]()
 

@@ -1,6 +1,6 @@
 """SPEC.md written anew: what a worker says of its task, in the person's text."""
 
-from kern.fleet import documents
+from kern.fleet import work as documents
 from kern.model import Key
 from kern.spec.parse import parse
 

@@ -226,7 +226,7 @@ def test_what_is_copied_leads_nowhere_back(repo: Path, yard: Yard, make: str, fo
     subprocess.run(["sh", "-ec", make.format(root=repo)], cwd=repo, check=True)
     wanted, home = Many(copy=(".venv",)), repository.open_at(repo)
     if not found:
-        worker.check(home, wanted)
+        worktree.check(home, wanted)
         return
     with pytest.raises(UsageError, match=f"leads back to your tree .*{found}.*: a worker would"):
-        worker.check(home, wanted)
+        worktree.check(home, wanted)
