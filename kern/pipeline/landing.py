@@ -109,7 +109,8 @@ def check(site: Site) -> None:
     """At the end of a run. Raises KernError where something waits."""
     if paths := land(site):
         head, tip = site.repo.real_head(), site.repo.store.id(branch.waiting(site.repo))
-        made = history.since(site.repo, head.commit, tip) or ()
+        base = site.repo.text("merge-base", head.commit, tip)
+        made = history.since(site.repo, base, tip) or ()
         tasks = "the finished task" if len(made) == 1 else f"{len(made)} finished tasks"
         names = plain.line("; ".join(one.trailer or one.subject for one in made), 100)
         raise KernError(

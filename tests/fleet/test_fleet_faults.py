@@ -19,14 +19,6 @@ def test_a_number_of_workers_is_a_whole_one(repo: Path, kern: Kern, jobs: str) -
     assert "hint: kern -j 4; kern -j auto" in ran.err
 
 
-def test_on_no_branch_nothing_begins(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
-    git("switch", "--quiet", "--detach")
-    ran = kern("-j", "2")
-    assert ran.code == 2
-    assert "HEAD is detached" in ran.err
-    assert fake.calls == [] and left_over(git) == []
-
-
 def test_what_workers_do_not_see_is_said_before_they_begin(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -41,22 +33,6 @@ def test_what_workers_do_not_see_is_said_before_they_begin(
     assert " and do not see them: commit what a task needs" in ran.out
     assert said in kern("-n", "-j", "2").out
     assert git("status", "--porcelain") == "?? data.csv\n?? kern.toml"
-
-
-def test_a_setup_that_fails_ends_the_run_before_a_token_is_spent(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    (repo / "kern.toml").write_text('[worktree]\nsetup = "echo no lock file; exit 4"\n')
-    spec(repo, git, "one", "two")
-    ran = kern("-j", "2")
-    assert ran.code == 2
-    assert (
-        "the worktree's setup `echo no lock file; exit 4` failed (exit 4): no lock file" in ran.err
-    )
-    assert "hint: cat " in ran.err
-    assert fake.calls == [] and left_over(git) == []
-    log = Path(ran.err.partition("hint: cat ")[2].partition(";")[0])
-    assert log.read_text() == "no lock file\n"  # its output is kept
 
 
 def test_a_worktree_that_is_deleted_under_a_worker_is_made_anew(

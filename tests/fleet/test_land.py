@@ -154,13 +154,6 @@ def test_nothing_lands_twice(project: Project, git: Git) -> None:
     assert subjects(git, 2) == ["Do it: one", "tasks"]
 
 
-def test_what_a_person_took_out_of_the_branch_can_land_again(project: Project) -> None:
-    work = project.work("one", "touch one.txt")
-    project.land(work)
-    sh(project.root, "git reset -q --hard HEAD~1")
-    assert ends(project.land(work)) == [LANDED]
-
-
 def test_a_branch_that_moves_or_is_rewritten_is_landed_upon(project: Project, git: Git) -> None:
     """Also while gates run: what lands is what they saw."""
     mine = f"test -e {project.root}/moved || (cd {project.root}; touch moved; git add moved; "
@@ -235,10 +228,3 @@ def test_a_gate_that_is_red_without_the_tasks_blames_none(project: Project, git:
     assert "Attempt" not in (project.root / "SPEC.md").read_text()
     assert ends(project.land(*works, allow_red=True)) == [LANDED] * 2
     assert land.changes(project.site().repo, works[0]) == ["one.md"]
-
-
-def test_a_gate_that_cannot_run_there_says_so(project: Project) -> None:
-    (project.root / "kern.toml").write_text("[gates]\ncheck = 'no-such-command'\n")
-    works = [project.work(one, f"touch {one}.md") for one in TASKS[:2]]
-    with pytest.raises(KernError, match=r"cannot run .*\n.*\n.*without any task"):
-        project.land(*works)

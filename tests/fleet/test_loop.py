@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from kern.model import Marker
-from kern.spec.parse import parse
 from tests.conftest import (
     HERE,
     PATIENCE_S,
@@ -208,20 +206,6 @@ def test_until_a_limit_is_over_nobody_gets_another_task(
     assert sorted(times)[2] > told["resetsAt"]
 
 
-def test_a_task_is_split_and_its_subtasks_are_done_one_after_the_other(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    spec(repo, git, "one")
-    split = {"result": "## Subtasks\n- [ ] first half\n- [ ] second half\n\nDECOMPOSED"}
-    fake.script(implement=[split, IMPLEMENT])
-    ran = kern("-j", "3", "9")
-    assert ran.code == 0, ran.said
-    tasks = parse((repo / "SPEC.md").read_text()).tasks
-    assert {task.text for task in tasks} == {"one", "first half", "second half"}
-    assert all(task.marker is Marker.DONE for task in tasks)
-    assert left_over(git) == []
-
-
 def test_a_rebase_beside_the_run_is_waited_for(
     repo: Path, git: Git, fake: Fake, background: Background
 ) -> None:
@@ -248,24 +232,4 @@ def test_a_rebase_beside_the_run_is_waited_for(
     subjects = git("log", "--format=%s").splitlines()
     assert subjects == ["do the task", "do the task", "mine", "side", "tasks", "start"]
     assert (repo / "own.txt").read_text() == "both\n" and git("status", "--porcelain") == ""
-    assert left_over(git) == []
-
-
-def test_what_a_persons_edits_keep_from_landing_waits_for_them(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    spec(repo, git, "one", "two")
-    (repo / "a.txt").write_text("mine\n")
-    edit = {**IMPLEMENT, "run": ["echo theirs > a.txt"]}
-    fake.script(implement=[edit, IMPLEMENT])
-    ran = kern("-j", "2")
-    assert ran.code == 1, ran.said
-    assert "finished, and waits to land: " in ran.err
-    assert ": you have uncommitted changes in a.txt" in ran.err and "kern: not landed: " in ran.err
-    assert (repo / "a.txt").read_text() == "mine\n"
-    assert (repo / "SPEC.md").read_text().count("- [x] ") == 1
-    git("checkout", "--quiet", "a.txt")
-    assert kern("-j", "2").code == 0
-    assert (repo / "a.txt").read_text() == "theirs\n"
-    assert fake.stages.count("implement") == 2
     assert left_over(git) == []

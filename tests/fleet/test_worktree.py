@@ -100,7 +100,7 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     (repo / "unignored").write_text("u\n")
     (repo / ".worktreeinclude").write_text("secret?\n!secret2\nunignored\n")
     (repo / "kern.toml").write_text(
-        f'[worktree]\nsetup = "echo $KERN_WORKER >> {repo}/../set-up"\n'
+        f'[worktree]\nsetup = "echo $KERN_WORKER $KERN_PORT >> {repo}/../set-up"\n'
     )
     yard = replace(yard, many=Many(copy=(".env", "conf")))
     first = with_settings(job(git, repo), repo)
@@ -113,7 +113,7 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     assert (root / "conf/local.yml").exists()
     assert (root / "secret1").exists()
     assert not (root / "secret2").exists() and not (root / "unignored").exists()
-    assert (repo / "../set-up").read_text() == "2\n"  # once, and the worker is told
+    assert (repo / "../set-up").read_text() == "2 20080\n"  # once, and the worker is told
 
 
 @pytest.mark.parametrize(
