@@ -79,6 +79,6 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             f"a cluster needs dask, and Python finds no module {exc.name}",
             hint="pip install 'kern[dask]', on each of its machines",
         ) from None
-    with contextlib.closing(Cluster(where, warn=site.warn)) as cluster:
+    with contextlib.closing(Cluster(where)) as cluster:
         cluster.connect()  # or its fault is told before anything begins
         return fleet.run(site, jobs, console.of_worker, cluster.hire)

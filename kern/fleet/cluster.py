@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -73,14 +72,14 @@ def carry_out(given: str) -> str:
                 hint="install the same kern on all machines",
             )
         job = Job(**asked["job"] | {"key": Key(*asked["job"]["key"])})
-        return plain.data(_carried(job, str(asked["remote"]), str(asked["name"])))
+        return plain.data(_carried(job, str(asked["remote"])))
     except (KernError, OSError) as exc:
         hint = getattr(exc, "hint", "")
         fault = {"fault": str(exc), "hint": hint, "unfit": True, "code": Exit.USAGE.value}
         return plain.data(fault)
 
 
-def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
+def _carried(job: Job, remote: str) -> dict[str, Any]:
     moved, cache = os.environ.get("KERN_DIR"), os.environ.get("XDG_CACHE_HOME", "~/.cache")
     base = Path(moved or f"{cache}/kern").expanduser().absolute()
     folder = base / "fleet" / hashlib.sha256(remote.encode()).hexdigest()[:16]
@@ -100,7 +99,7 @@ def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
         work = Work(job, 0, commit, papers=papers)  # its answer was lost on the way
     else:
         with lock.alone(folder / f"{job.worker}.lock"):
-            work = _in_worktree(Yard(store, folder, name), job)
+            work = _in_worktree(Yard(store, folder, "task"), job)
     below = f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
     kept = store.text("for-each-ref", "--format=%(refname)", below).split()
     pushed = [f"+{work.commit}:refs/heads/{job.branch}"] if work.commit else []
@@ -142,7 +141,6 @@ class Cluster:
     """Carries jobs to workers and what came of them back, called by a thread for each."""
 
     where: str  # host:port, an address with its protocol, or the path of a scheduler file
-    warn: Callable[[str], None] = lambda text: None
     patience: float = 10.0  # seconds, for the scheduler's first answer
     remote: str = ""
     repo: Repo = field(init=False)
@@ -172,16 +170,15 @@ class Cluster:
         """Raises KernError where the cluster is lost."""
         self._run = job.run
         with self._one:
-            wanted = {one: f"{BASES}/{one}" for one in (job.base, job.kept) if one}
-            self._sent.update(wanted.values())
-            _remote(
-                self.repo, *_PUSH, self.remote, *(f"+{one}:{ref}" for one, ref in wanted.items())
-            )
+            wanted = [one for one in (job.base, job.kept) if one]
+            self._sent.update(f"{BASES}/{one}" for one in wanted)
+            specs = (f"+{one}:{BASES}/{one}" for one in wanted)
+            _remote(self.repo, *_PUSH, self.remote, *specs)
         told = tuple(one for one in job.variables if one[0] in _TOLD)
-        asked = {"kern": __version__, "remote": self.remote, "name": self.repo.root.name}
-        text = plain.data(asked | {"job": asdict(replace(job, variables=told))})
+        own = asdict(replace(job, variables=told))
+        asked = {"kern": __version__, "remote": self.remote, "job": own}
         try:
-            given = json.loads(self._answer(self.submit(text)))
+            given = json.loads(self._answer(self.submit(plain.data(asked))))
         except (Exception, asyncio.CancelledError) as exc:  # of whatever kind dask knows
             if self._client and self._client.status != "running":
                 raise KernError(
@@ -216,12 +213,10 @@ class Cluster:
                 specs = (f"+{ref}:{ref}" for ref in (*done, *new))
                 _remote(self.repo, *_FETCH, self.remote, *specs)
             self._take_away(*done, *there)  # a later attempt would find it there
-        for line in given.get("journal") or ():
-            if _LINE.fullmatch(data := plain.encode(str(line))):
-                try:
-                    journal.append(journal.place(self.repo.common_dir), data)
-                except OSError as exc:
-                    self.warn(journal.unwritten(journal.place(self.repo.common_dir), exc))
+        lines = (plain.encode(str(line)) for line in given.get("journal") or ())
+        for line in filter(_LINE.fullmatch, lines):
+            with contextlib.suppress(OSError):  # as the run's own lines say
+                journal.append(journal.place(self.repo.common_dir), line)
         papers = tuple((str(name), str(text)) for name, text in given.get("papers") or ())
         return Work(
             *(job, int(given["code"]), self.repo.text("rev-parse", branch) if done else ""),

@@ -7,12 +7,11 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kern import __version__
 from kern.errors import KernError, UsageError
 from kern.fleet import cluster, work
 from kern.fleet.work import Job
@@ -24,7 +23,6 @@ from tests.kit.cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
 Background = Callable[..., "subprocess.Popen[str]"]
-SENT = {"kern": __version__, "name": "project"}
 SOURCE = Path(__file__).resolve().parents[2]
 
 
@@ -96,11 +94,12 @@ class Watched(cluster.Cluster):
     def __init__(self, repo: Path) -> None:
         super().__init__("", remote=str(repo.parent / "central.git"))
         self.repo, self.sent = open_at(repo), list[str]()
+        self.times = 1  # more: dask has begun it anew
 
     def submit(self, text: str) -> Future[str]:
         self.sent.append(text)
         made = Future[str]()
-        made.set_result(cluster.carry_out(text))
+        made.set_result([cluster.carry_out(text) for _ in range(self.times)][-1])
         return made
 
 
@@ -119,7 +118,7 @@ def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
     (asked,) = jobs(repo, git, 1)
     kept = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "kept")
     asked = replace(asked, variables=mine, kept=kept)
-    assert carry.submit(json.dumps({**SENT, "job": asdict(asked), "remote": carry.remote}))
+    carry.times = 2
     came = carry.carry(asked)
     assert (came.code, came.fault, came.under_way) == (0, "", False)
     assert came.commit == git("rev-parse", f"refs/heads/{asked.branch}")
@@ -128,8 +127,8 @@ def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
     assert fake.stages == ["research", "implement", "commit"]
     told = journal.load(journal.place(repo / ".git"))
     assert {(one["worker"], one["fleet"]) for one in told} == {(1, "run1")}
-    assert json.loads(carry.sent[1])["job"]["variables"] == [["KERN_SANDBOX", "off"]]
-    assert carry.sent[1].count(str(repo.parent)) == 1, "the remote, which the person named"
+    assert json.loads(carry.sent[0])["job"]["variables"] == [["KERN_SANDBOX", "off"]]
+    assert carry.sent[0].count(str(repo.parent)) == 1, "the remote, which the person named"
     assert git("rev-parse", f"{cluster.BASES}/{kept}", cwd=central) == kept
     carry.close()
     assert git("for-each-ref", cwd=central) == "", "nothing is left on the remote"
