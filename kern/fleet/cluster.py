@@ -195,12 +195,12 @@ class Cluster:
         return self._client.submit(carry_out, text, pure=False)
 
     def _answer(self, future: Any) -> str:
-        while True:
-            try:
+        while not future.done():
+            if True in self._asked:
+                raise TimeoutError("the run was ended")
+            with contextlib.suppress(TimeoutError):
                 return str(future.result(_LOOK_S))
-            except TimeoutError:
-                if future.done() or True in self._asked:
-                    raise  # the worker's own, or the run is ended
+        return str(future.result())
 
     def _take(self, job: Job, given: dict[str, Any]) -> Work:
         """With what came along in its place: commits under their names, the journal's lines."""
