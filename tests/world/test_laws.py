@@ -1,7 +1,5 @@
-"""Random bytes and damaged real files through every reader: nothing but a KernError, no byte lost.
-
-The same seeds in every run; `KERN_TEST_FUZZ=600` goes on with fresh ones for so many seconds, all
-tests together. A failure names its seed: `KERN_TEST_FUZZ=seed:N` plays that one alone.
+"""Laws: random bytes and damaged real files through every reader: nothing but a KernError, no byte
+lost. The same hundred cases each day; KERN_TEST_LAWS=night: five thousand fresh ones.
 """
 
 import io
@@ -10,14 +8,14 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies
 
 from kern import plain
 from kern.agents import claude, protocol, transcript
@@ -80,35 +78,10 @@ SCRAPS = (
     *(b"\n", b"\r\n", b"\r", b"\t", b"  ", b"\x00", b"\x0c", b"\xff\xfe", b"\xc3", b"\x80"),
     *(b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xe2\x80\xae", b"\xed\xa0\x80", b"\x1b[31m", b"\x1b]x"),
     *(b"- [ ] task\n", b"  - [x] part\n", b"- [~] mine\n", b"- []", b"[ ]", b"[~]", b"* ", b"1. "),
-    *(
-        b"```",
-        b"~~~",
-        b"~~~~\n",
-        b"<!--",
-        b"-->",
-        b"> ",
-        b"> **Attempt 1:** no\n",
-        b"## ",
-        b"---\n",
-    ),
+    *(b"```", b"~~~", b"~~~~\n", b"<!--", b"-->", b"> ", b"> **Attempt 1:** no\n", b"## "),
     *(b"> **Research:**\n>   - Files: a\n", b"> **After:** task\n", b"> **Skipped:** no\n"),
-    *(
-        b"{TASK}",
-        b"{{ task }}",
-        b"{% if mode %}",
-        b"{{",
-        b"%}",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b'"',
-        b"\\",
-        b'\\"',
-        b"\\ud83d",
-        b":",
-        b",",
-    ),
+    *(b"---\n", b"{TASK}", b"{{ task }}", b"{% if mode %}", b"{{", b"%}", b"{", b"}", b"[", b"]"),
+    *(b'"', b"\\", b'\\"', b"\\ud83d", b":", b","),
     *(b"SUCCESS", b"FAILED: no", b"READY\n", b"## Learned\n", b"## Subtasks\n- a\n", b"Files:"),
     *(b"1e999", b"NaN", b"-1", b"9" * 400, b"null", b"true", b'{"type":"result"}', b"[" * 300),
     *(b"<<<<<<< a\n", b">>>>>>> b\n", b"$(id)", b"`id`", b"--help", b"/../", b"%s%n"),
@@ -117,31 +90,11 @@ SCRAPS = (
 
 # -------------------------------------------------------------------- the machinery
 
-LONG = os.environ.get("KERN_TEST_FUZZ", "")
-TESTS = 9  # that share the seconds of a long run
-
-
-def each(rounds: int, check: Callable[[random.Random], None]) -> None:
-    """`check` with one generator per seed; what it raises names the seed."""
-    for seed in _seeds(rounds):
-        try:
-            check(random.Random(seed))
-        except BaseException as exc:
-            exc.add_note(f"KERN_TEST_FUZZ=seed:{seed}")
-            raise
-
-
-def _seeds(rounds: int) -> Iterator[int]:
-    if LONG.startswith("seed:"):
-        yield int(LONG.removeprefix("seed:"))
-    elif LONG:
-        end = time.monotonic() + float(LONG) / TESTS
-        for seed in count(random.SystemRandom().randrange(10**6, 10**12)):
-            if time.monotonic() > end:
-                return
-            yield seed
-    else:
-        yield from range(rounds)
+HOW: dict[str, Any] = {"deadline": None, "database": None, "suppress_health_check": [*HealthCheck]}
+settings.register_profile("day", max_examples=100, derandomize=True, **HOW)
+settings.register_profile("night", max_examples=5000, **HOW)
+settings.load_profile(os.environ.get("KERN_TEST_LAWS", "day"))
+law = given(chance=strategies.randoms(use_true_random=False))
 
 
 def noise(chance: random.Random, most: int = 400) -> bytes:
@@ -212,23 +165,18 @@ def added(before: str, after: str) -> str:
     return more
 
 
-def test_an_edit_of_any_document_changes_what_it_must_and_no_other_byte() -> None:
-    tasks = 0
-
-    def check(chance: random.Random) -> None:
-        nonlocal tasks
-        data = document(chance)
-        text = decode(data)
-        assert encode(text) == data
-        parsed = parse(text)
-        tasks += len(parsed.tasks)
-        for task in chance.sample(parsed.tasks, min(4, len(parsed.tasks))):
-            check_markers(text, parsed, task)
-            check_notes(chance, text, task)
-            check_subtasks(chance, text, parsed, task)
-
-    each(3000, check)
-    assert LONG or tasks > 2000
+@law
+def test_an_edit_of_any_document_changes_what_it_must_and_no_other_byte(
+    chance: random.Random,
+) -> None:
+    data = document(chance)
+    text = decode(data)
+    assert encode(text) == data
+    parsed = parse(text)
+    for task in chance.sample(parsed.tasks, min(4, len(parsed.tasks))):
+        check_markers(text, parsed, task)
+        check_notes(chance, text, task)
+        check_subtasks(chance, text, parsed, task)
 
 
 def check_markers(text: str, parsed: Spec, task: Task) -> None:
@@ -261,107 +209,94 @@ def check_subtasks(chance: random.Random, text: str, parsed: Spec, task: Task) -
     assert added(text, edit.add_subtasks(text, parsed, task, titles)).count("\n") <= len(titles)
 
 
-def test_a_learning_is_added_behind_every_byte_that_was_there() -> None:
-    def check(chance: random.Random) -> None:
-        data = document(chance)
-        text = decode(data)
-        entry = entries.Entry("L1", said(chance), when=said(chance))
-        new = entries.appended(text, [entry])
-        assert encode(new).startswith(data)
-        assert not UNSAFE.search(new[len(decode(data)) :].replace("\r\n", "\n"))
-        entries.parse(new)
-
-    each(400, check)
+@law
+def test_a_learning_is_added_behind_every_byte_that_was_there(chance: random.Random) -> None:
+    data = document(chance)
+    text = decode(data)
+    entry = entries.Entry("L1", said(chance), when=said(chance))
+    new = entries.appended(text, [entry])
+    assert encode(new).startswith(data)
+    assert not UNSAFE.search(new[len(decode(data)) :].replace("\r\n", "\n"))
+    entries.parse(new)
 
 
-def test_kerns_lines_come_back_into_any_text_and_none_of_it_is_lost() -> None:
-    def check(chance: random.Random) -> None:
-        before = tidy(chance) if chance.random() < 0.5 else decode(document(chance))
-        after = chance.choice(
-            (shaken(before, chance), decode(damaged(encode(before), chance)), decode(noise(chance)))
-        )
-        text, warnings = reapply(before, after)
-        assert decode(encode(text)) == text
-        if text != before and not any("struck" in line for line in warnings):
-            assert not bare(after) - bare(text)
-
-    each(700, check)
+@law
+def test_kerns_lines_come_back_into_any_text_and_none_of_it_is_lost(chance: random.Random) -> None:
+    before = tidy(chance) if chance.random() < 0.5 else decode(document(chance))
+    after = chance.choice(
+        (shaken(before, chance), decode(damaged(encode(before), chance)), decode(noise(chance)))
+    )
+    text, warnings = reapply(before, after)
+    assert decode(encode(text)) == text
+    if text != before and not any("struck" in line for line in warnings):
+        assert not bare(after) - bare(text)
 
 
-def test_a_document_comes_back_from_the_disk_byte_for_byte(tmp_path: Path) -> None:
+@law
+def test_a_document_comes_back_from_the_disk_byte_for_byte(
+    tmp_path: Path, chance: random.Random
+) -> None:
     papers = Documents(tmp_path)
 
-    def check(chance: random.Random) -> None:
-        data = document(chance)
-        (tmp_path / SPEC).write_bytes(data)
-        text = papers.read(SPEC)
-        assert text is not None
-        papers.write(LEARNINGS, text)
-        assert (tmp_path / LEARNINGS).read_bytes() == data
-        papers.edit(lambda text, _: text + "more")
-        assert (tmp_path / SPEC).read_bytes() == data + b"more"
-
-    each(60, check)
+    data = document(chance)
+    (tmp_path / SPEC).write_bytes(data)
+    text = papers.read(SPEC)
+    assert text is not None
+    papers.write(LEARNINGS, text)
+    assert (tmp_path / LEARNINGS).read_bytes() == data
+    papers.edit(lambda text, _: text + "more")
+    assert (tmp_path / SPEC).read_bytes() == data + b"more"
 
 
 # -------------------------------------------------------------------- answers and transcripts
 
 
-def test_any_answer_is_read_as_something_harmless() -> None:
-    def check(chance: random.Random) -> None:
-        text = said(chance)
-        for stage in Stage:
-            found = answer.parse(stage, text)
-            assert found.code is Code.UNCLEAR or found.code in {*answer.CARE[stage], Code.READY}
-            short = [found.reason, *found.subtasks, *(words for _, words in found.findings)]
-            assert all(len(words) <= 300 and "\n" not in words for words in short)
-            assert len(found.subtasks) <= answer.MOST_SUBTASKS
-            for words in (*short, found.body, found.learned):
-                assert not UNSAFE.search(words)
-            for mode in Tier:
-                assert answer.decide(found, text, mode, subtask=False, objection=text).saved
-        parsed = parse("- [~] parent\n- [ ] next\n")
-        titles = answer.parse(Stage.IMPLEMENT, text).subtasks
-        again = parse(
-            edit.add_subtasks("- [~] parent\n- [ ] next\n", parsed, parsed.tasks[0], titles)
-        )
-        assert [task.text for task in again.tasks] == ["parent", *titles, "next"]
-
-    each(500, check)
+@law
+def test_any_answer_is_read_as_something_harmless(chance: random.Random) -> None:
+    text = said(chance)
+    for stage in Stage:
+        found = answer.parse(stage, text)
+        assert found.code is Code.UNCLEAR or found.code in {*answer.CARE[stage], Code.READY}
+        short = [found.reason, *found.subtasks, *(words for _, words in found.findings)]
+        assert all(len(words) <= 300 and "\n" not in words for words in short)
+        assert len(found.subtasks) <= answer.MOST_SUBTASKS
+        for words in (*short, found.body, found.learned):
+            assert not UNSAFE.search(words)
+        for mode in Tier:
+            assert answer.decide(found, text, mode, subtask=False, objection=text).saved
+    parsed = parse("- [~] parent\n- [ ] next\n")
+    titles = answer.parse(Stage.IMPLEMENT, text).subtasks
+    again = parse(edit.add_subtasks("- [~] parent\n- [ ] next\n", parsed, parsed.tasks[0], titles))
+    assert [task.text for task in again.tasks] == ["parent", *titles, "next"]
 
 
-def test_any_output_of_an_agent_is_a_reply_or_a_fault(tmp_path: Path) -> None:
+@law
+def test_any_output_of_an_agent_is_a_reply_or_a_fault(
+    tmp_path: Path, chance: random.Random
+) -> None:
     scope = Scope(tmp_path, "project", "main")
-    scope.folder.mkdir(parents=True)
-    read_any = 0
-
-    def check(chance: random.Random) -> None:
-        nonlocal read_any
-        if chance.random() < 0.3:
-            data = noise(chance)
-        else:
-            data = damaged(chance.choice(TRANSCRIPTS), chance, TRANSCRIPTS)
-        for stage in Stage:
-            ended = Ended(chance.choice((0, 1, -9)), decode(noise(chance)))
-            reply: Answer | None
-            try:
-                reply = claude.read(transcript.objects(io.BytesIO(data)), ended)
-            except AgentError as error:
-                assert isinstance(output.error(stage, error, tmp_path), KernError)
-                reply = error.answer
-            if reply:
-                read_any += 1
-                key = Key("", data.decode("latin-1"))
-                made = record.new(stage, reply.result, key, 1, fault="x")
-                record.save(scope, made)
-                found = record.read(scope, stage)
-                assert found is not None
-                assert repr(found.value) == repr(made.value)  # NaN is not NaN
-                assert found.key == key
-                assert protocol.version(reply.version) is not None
-
-    each(500, check)
-    assert LONG or read_any > 200
+    scope.folder.mkdir(parents=True, exist_ok=True)
+    if chance.random() < 0.3:
+        data = noise(chance)
+    else:
+        data = damaged(chance.choice(TRANSCRIPTS), chance, TRANSCRIPTS)
+    for stage in Stage:
+        ended = Ended(chance.choice((0, 1, -9)), decode(noise(chance)))
+        reply: Answer | None
+        try:
+            reply = claude.read(transcript.objects(io.BytesIO(data)), ended)
+        except AgentError as error:
+            assert isinstance(output.error(stage, error, tmp_path), KernError)
+            reply = error.answer
+        if reply:
+            key = Key("", data.decode("latin-1"))
+            made = record.new(stage, reply.result, key, 1, fault="x")
+            record.save(scope, made)
+            found = record.read(scope, stage)
+            assert found is not None
+            assert repr(found.value) == repr(made.value)  # NaN is not NaN
+            assert found.key == key
+            assert protocol.version(reply.version) is not None
 
 
 # -------------------------------------------------------------------- prompts
@@ -371,37 +306,35 @@ def unbroken(text: str) -> str:
     return text.replace("\\@", "@")
 
 
-def test_no_text_gets_out_of_its_place_in_a_prompt() -> None:
+@law
+def test_no_text_gets_out_of_its_place_in_a_prompt(chance: random.Random) -> None:
     forms = list(prompts.templates(TOP / "tests").values())
 
-    def check(chance: random.Random) -> None:
-        with suppress(KernError):
-            stage = chance.choice(list(Stage))
-            text = decode(damaged(chance.choice(PROMPTS).read_bytes(), chance))
-            assert prompts.read(stage, text, "prompt.md").by.model
-        form = chance.choice(forms)
-        names = ("task", "checks", "guidance", "criterion", "goal")
-        texts = {name: said(chance) for name in names}
-        texts |= {"trailer": "Kern-Task: x", "mode": said(chance)}
-        sections = {
-            name: [said(chance) for _ in range(chance.randrange(3))]
-            for name in prompts.SECTIONS[form.stage]
-        }
-        prompt = prompts.compose(form, texts, sections)
-        assert prompt.injected <= prompts.BUDGET[form.stage]
-        own = {*form.contract.split("\n"), *form.text.split("\n"), texts["trailer"]}
-        own.add(prompt.text.partition("\n")[0])
-        for part, rest in ((form.contract, prompt.contract), (form.text, prompt.text)):
-            while block := re.search(r"^<((?!example)[a-z]+(?:-\d+)?)>\n", rest, re.M):
-                before, rest = rest[: block.start()], rest[block.end() :]
-                inner, closing, rest = rest.partition(f"\n</{block[1]}>")
-                name = block[1].partition("-")[0]
-                assert closing and f"{{{{ {name} }}}}" in part
-                assert name not in texts or unbroken(inner) == unbroken(texts[name])
-                assert own >= {*before.split("\n")}
-            assert own >= {*rest.split("\n")}
-
-    each(1000, check)
+    with suppress(KernError):
+        stage = chance.choice(list(Stage))
+        text = decode(damaged(chance.choice(PROMPTS).read_bytes(), chance))
+        assert prompts.read(stage, text, "prompt.md").by.model
+    form = chance.choice(forms)
+    names = ("task", "checks", "guidance", "criterion", "goal")
+    texts = {name: said(chance) for name in names}
+    texts |= {"trailer": "Kern-Task: x", "mode": said(chance)}
+    sections = {
+        name: [said(chance) for _ in range(chance.randrange(3))]
+        for name in prompts.SECTIONS[form.stage]
+    }
+    prompt = prompts.compose(form, texts, sections)
+    assert prompt.injected <= prompts.BUDGET[form.stage]
+    own = {*form.contract.split("\n"), *form.text.split("\n"), texts["trailer"]}
+    own.add(prompt.text.partition("\n")[0])
+    for part, rest in ((form.contract, prompt.contract), (form.text, prompt.text)):
+        while block := re.search(r"^<((?!example)[a-z]+(?:-\d+)?)>\n", rest, re.M):
+            before, rest = rest[: block.start()], rest[block.end() :]
+            inner, closing, rest = rest.partition(f"\n</{block[1]}>")
+            name = block[1].partition("-")[0]
+            assert closing and f"{{{{ {name} }}}}" in part
+            assert name not in texts or unbroken(inner) == unbroken(texts[name])
+            assert own >= {*before.split("\n")}
+        assert own >= {*rest.split("\n")}
 
 
 # -------------------------------------------------------------------- what kern left for itself
@@ -428,50 +361,45 @@ def garbled(chance: random.Random) -> Any:
     return chance.choice((*odd, [{"a": []}], {"task": "t"}, "x" * 3000, said(chance)))
 
 
-def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
-    repo: Path, git: Git, tmp_path: Path
+@law
+def test_stage_files_of_any_content_are_read_or_passed_over(
+    repo: Path, git: Git, tmp_path: Path, chance: random.Random
 ) -> None:
     found = repository.open_at(repo)
     scope = workspace.scope(repo, "main")
     papers = Documents(repo)
     (repo / SPEC).write_text("- [~] add a greeting\n  > **Research:**\n  >   - Files: a\n")
-    tree, head = git("rev-parse", "HEAD^{tree}"), git("rev-parse", "HEAD")
+    tree, head = found.tree("HEAD"), found.head().commit
     good = {"task": "add a greeting", "parent": "", "nth": 1, "attempt": 1, "base": head}
     good |= {"start": tree, "tree": tree, "time": "2025-01-31T01:02:03Z", "outcome": "PROVED"}
-
     telling = ("base", "start", "tree", "outcome", "time")
-
-    def check(chance: random.Random) -> None:
-        for stage in Stage:
-            kern: dict[str, Any] = {k: v for k, v in good.items() if chance.random() < 0.97}
-            for _ in range(chance.randrange(3)):
-                kern[chance.choice((*telling, *good))] = garbled(chance)
-            value = {"result": said(chance), "kern": kern}
-            data = json.dumps(value).encode()
-            if chance.random() < 0.4:
-                data = damaged(data, chance)
-            scope.stage_file(stage).write_bytes(data)
-        for _ in range(2):
-            with suppress(KernError):
-                resume(facts.look(place.Place(found, scope, papers)).facts)
+    for stage in Stage:
+        kern: dict[str, Any] = {k: v for k, v in good.items() if chance.random() < 0.97}
+        for _ in range(chance.randrange(3)):
+            kern[chance.choice((*telling, *good))] = garbled(chance)
+        data = json.dumps({"result": said(chance), "kern": kern}).encode()
+        if chance.random() < 0.4:
+            data = damaged(data, chance)
+        scope.stage_file(stage).write_bytes(data)
+    for _ in range(2):
         with suppress(KernError):
-            sweep(scope)
-        assert not list(tmp_path.glob("kern/project/main/*.json"))
-        assert {path.name for path in scope.base.iterdir()} == {"project"}
+            resume(facts.look(place.Place(found, scope, papers)).facts)
+    with suppress(KernError):
+        sweep(scope)
+    assert not list(tmp_path.glob("kern/project/main/*.json"))
+    assert {path.name for path in scope.base.iterdir()} == {"project"}
 
-    each(60, check)
 
-    def check_texts(chance: random.Random) -> None:
-        text = decode(
-            damaged(b'x\n\nKern-Task: t\nKern-Start: ["", "t", 1, 2, true, false]\n', chance)
-        )
-        refs.read_message(text)
-        protocol.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
-        (found.git_dir / lock.HOLDER).write_bytes(damaged(b"4711\nhost\nrun\nmain\n", chance))
-        if holder := lock.holder(found.git_dir):
-            holder.lives(found.git_dir)
-
-    each(600, check_texts)
+@law
+def test_marks_and_versions_of_any_content_are_read_or_passed_over(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    held = b'x\n\nKern-Task: t\nKern-Start: ["", "t", 1, 2, true, false]\n'
+    refs.read_message(decode(damaged(held, chance)))
+    protocol.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
+    (tmp_path / lock.HOLDER).write_bytes(damaged(b"4711\nhost\nrun\nmain\n", chance))
+    if holder := lock.holder(tmp_path):
+        holder.lives(tmp_path)
 
 
 # -------------------------------------------------------------------- one megabyte of malice
