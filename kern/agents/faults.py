@@ -80,6 +80,15 @@ def passing(said: str, status: int | None = None, answer: Answer | None = None) 
     return TryAgain(said, answer=answer, away=away)
 
 
+def unfinished(reason: object, answer: Answer) -> AgentError:
+    """Why a model's last message is no answer, by the word that most CLIs have for it."""
+    if reason == "length":
+        return Failed("the agent's answer was cut at its longest", answer=answer)
+    if reason == "content-filter":
+        return Failed("the model refused to answer", answer=answer)
+    return TryAgain("the agent was interrupted", answer=answer)
+
+
 def unanswered(name: str, ended: Ended, *, login: str) -> AgentError:
     """It ended and printed nothing that tells how; `ended.stderr` may."""
     lines = [line for line in ended.stderr.splitlines() if line.strip()]

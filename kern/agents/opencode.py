@@ -114,13 +114,8 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     )
     if errors:
         raise _error(errors[0], log, found)
-    match steps[-1].get("reason"):
-        case "length":
-            raise protocol.Failed("the agent's answer was cut at its longest", answer=found)
-        case "content-filter":
-            raise protocol.Failed("the model refused to answer", answer=found)
-        case "tool-calls":
-            raise protocol.TryAgain("the agent was interrupted", answer=found)
+    if (reason := steps[-1].get("reason")) in ("length", "content-filter", "tool-calls"):
+        raise faults.unfinished(reason, found)
     return found
 
 

@@ -63,16 +63,14 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
         session=session,
         tokens=transcript.tokens(usage, _TOKENS),
     )
-    match last.get("stopReason"):
-        case "stop":
-            return found
-        case "length":
-            raise protocol.Failed("the agent's answer was cut at its longest", answer=found)
-        case "error":
-            at = (transcript.number(last.get("timestamp")) or 0) / 1000
-            words = str(last.get("errorMessage") or "error")
-            raise faults.of_api("pi", words, login=LOGIN, at=at, answer=found)
-    raise protocol.TryAgain("the agent was interrupted", answer=found)
+    reason = last.get("stopReason")
+    if reason == "error":
+        at = (transcript.number(last.get("timestamp")) or 0) / 1000
+        words = str(last.get("errorMessage") or reason)
+        raise faults.of_api("pi", words, login=LOGIN, at=at, answer=found)
+    if reason != "stop":
+        raise faults.unfinished(reason, found)
+    return found
 
 
 AGENT = Agent(

@@ -3,7 +3,7 @@
 import pytest
 
 from kern.agents import faults
-from kern.agents.protocol import AtLimit, Ended, Failed, TryAgain, Unusable
+from kern.agents.protocol import Answer, AtLimit, Ended, Failed, TryAgain, Unusable
 
 HOUR = 3600
 
@@ -113,3 +113,10 @@ def test_an_end_without_an_answer_says_what_stderr_says() -> None:
     assert (type(found), found.message) == (TryAgain, "cli exited 3 without an answer")
     assert type(faults.unanswered("cli", Ended(-9), login="")) is TryAgain
     assert type(faults.unanswered("cli", Ended(-9, overflow=100_000_000), login="")) is Failed
+
+
+def test_a_last_message_that_is_no_end_has_its_class() -> None:
+    found = Answer({}, "half")
+    for reason, grade in (("length", Failed), ("content-filter", Failed), ("tool-calls", TryAgain)):
+        error = faults.unfinished(reason, found)
+        assert (type(error), error.answer) == (grade, found)
