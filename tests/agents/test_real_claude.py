@@ -229,70 +229,40 @@ def begun(server: ScriptedServer) -> list[str]:
     ]
 
 
-def test_three_tasks_become_three_commits(
+def test_what_a_whole_task_sends_and_what_it_leaves(
     kern: Kern, repo: Path, git: Git, serve: Serve, tmp_path: Path
 ) -> None:
-    tasks = ["add a greeting", "/compact change two, see @key.txt", "make a tool"]
-    (repo / "SPEC.md").write_text("".join(f"- [ ] {task}\n" for task in tasks))
+    (repo / "SPEC.md").write_text("- [ ] /compact change two, see @key.txt\n")
     (repo / "CLAUDE.md").write_text("House rule: no tabs. See {TASK}.\n")
     (repo / "key.txt").write_text("7f3a-not-to-be-inlined\n")
     git("add", "--all")
-    git("commit", "--quiet", "--message=three tasks")
-    base = git("rev-parse", "HEAD")
-    looked = [
-        use("Read", file_path=str(repo / "a.txt")),
-        use("Grep", pattern="t[wh]"),
-        use("Glob", pattern="**/*.txt"),
-        READY,
-    ]
+    git("commit", "--quiet", "--message=a task")
+    read = use("Read", file_path=str(repo / "a.txt"))
     edit = use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2")
-    worked = [
-        [use("Write", file_path=str(repo / "hi.txt"), content="hello\n")],
-        [use("Read", file_path=str(repo / "a.txt")), edit, bash("grep -c 2 a.txt")],
-        [bash("mkdir bin && printf 'echo made\\n' > bin/tool && chmod +x bin/tool && bin/tool")],
-    ]
     server = serve(
-        research=looked,
-        implement=[[*turns, DONE] for turns in worked],
-        commit=[[say(f"do {n}")] for n in (1, 2, 3)],
+        research=[read, use("Grep", pattern="t[wh]"), use("Glob", pattern="**/*.txt"), READY],
+        implement=[read, edit, bash("grep -c 2 a.txt"), DONE],
+        commit=[say("do it")],
     )
-    ran = kern("3", "0")
+    ran = kern("1", "0")
     assert ran.code == 0, ran.err
-    assert git("log", "--reverse", "--format=%s", f"{base}..").split("\n") == [
-        "do 1",
-        "do 2",
-        "do 3",
-    ]
-    told = git("log", "--reverse", "--format=%(trailers:key=Kern-Task,valueonly)", f"{base}..")
-    assert [line for line in told.split("\n") if line] == tasks
-    held = git("log", "--reverse", "--format=", "--name-status", f"{base}..").split("\n")
-    assert [line.replace("\t", " ") for line in held if line] == [
-        *("M SPEC.md", "A hi.txt"),
-        *("M SPEC.md", "M a.txt"),
-        *("M SPEC.md", "A bin/tool"),
-    ]
-    assert git("show", "HEAD:hi.txt") == "hello"
     assert git("show", "HEAD:a.txt").startswith("one\n2\nthree")
-    assert git("ls-tree", "HEAD", "bin/tool").startswith("100755")
-    assert [line for line in git("show", "HEAD:SPEC.md").split("\n") if line.startswith("-")] == [
-        f"- [x] {task}" for task in tasks
-    ]
-    assert git("status", "--porcelain") == ""
-
     last = tmp_path / "kern" / "project" / "main" / "last"
     results = [json.loads((last / f"stage{n}.json").read_text())["result"] for n in (1, 2, 3)]
-    assert results == [READY["text"], DONE["text"], "do 3"]
+    assert results == [READY["text"], DONE["text"], "do it"]
 
-    assert sum(r.size for r in server.requests) / len(tasks) <= MOST_BYTES_PER_TASK
-    for request in server.requests:
-        named = claude.AGENT.offers(Stage(request.stage))
-        assert set(request.tools) == {"Agent" if tool == "Task" else tool for tool in named}
+    assert sum(r.size for r in server.requests) <= MOST_BYTES_PER_TASK
     first = {r.stage: json.dumps(r.body) for r in reversed(server.requests)}
-    for stage in ("research", "implement", "commit"):
+    for stage, effort in (
+        (Stage.RESEARCH, "high"),
+        (Stage.IMPLEMENT, "high"),
+        (Stage.COMMIT, None),
+    ):
+        request = next(r for r in server.requests if r.stage == stage)
+        named = claude.AGENT.offers(stage)
+        assert set(request.tools) == {"Agent" if tool == "Task" else tool for tool in named}
+        assert request.body.get("output_config", {}).get("effort") == effort
         assert first[stage].count("House rule: no tabs. See {TASK}.") == 1, stage
-    for stage, effort in (("research", "high"), ("implement", "high"), ("commit", None)):
-        body = next(r.body for r in server.requests if r.stage == stage)
-        assert body.get("output_config", {}).get("effort") == effort
     assert not any("7f3a" in json.dumps(request.body) for request in server.requests)
     assert not list((tmp_path / "home").rglob("*.jsonl")), "no session is left behind"
 
