@@ -29,7 +29,6 @@ from kern.spec.parse import Kind, Spec, Task, parse
 from kern.stages import record
 from kern.stages.briefs import task_name
 from kern.stages.record import StageRecord
-from kern.system import workspace
 
 _LANDS = "commit, stash or move them, then run kern again: it lands then"
 _UNDONE = "Kern-Undone:"  # a trailer
@@ -99,9 +98,7 @@ def _moved(site: Site, made: Sequence[Commit], onto: str) -> str:
                 gone = f"{exc}, and {SPEC} has the task no longer: git show {one.sha}"
                 site.warn(gone, kept=True)
                 continue
-            failed = give_back(site, task.key, one, exc, onto)
-            place = site.scope.stage_file(Stage.IMPLEMENT, failed.attempt)
-            workspace.replace(place, failed.written.encode())
+            give_back(site, task.key, one, exc, onto)
     return onto
 
 
