@@ -111,14 +111,6 @@ def test_lines_that_changed_meanwhile_are_kept_beside_the_persons(repo: Path, ke
     assert kept == "- [ ] mine\n\ntext\n\n- [ ] other\n"
 
 
-def test_below_a_fence_that_is_never_closed_nothing_is_added(repo: Path, kern: Kern) -> None:
-    text = "- [ ] a\n```\n- [ ] b\n"
-    write(repo, text)
-    ran = kern("add", "c")
-    assert (ran.code, spec(repo)) == (2, text)
-    assert "line 2" in ran.err
-
-
 def test_the_first_task_begins_the_file_and_takes_the_place_of_the_example(
     repo: Path, git: Git, kern: Kern
 ) -> None:
