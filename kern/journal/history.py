@@ -80,6 +80,14 @@ class Story:
     def of(self, kind: str) -> list[Record]:
         return [record for record in self.records if record["kind"] == kind]
 
+    def texts(self, kind: str) -> list[str]:
+        return [str(one.get("text") or "") for one in self.of(kind)]
+
+    @property
+    def denied(self) -> list[str]:
+        """What agents were refused."""
+        return [tool for one in self.of("stage") for tool in one.get("denied") or ()]
+
 
 @dataclass(slots=True)
 class Task(Story):

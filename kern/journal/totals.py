@@ -1,16 +1,15 @@
 """What a history adds up to: the data of a report, what to look at, and a forecast. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import mean
 from typing import Any
 
 from kern import plain
-from kern.journal.history import History, Record, Run, Spent, Task
-from kern.model import SAID, UNVERIFIED, Need, Stage, unverified
+from kern.journal.history import History, Run, Spent, Story, Task
+from kern.model import SAID, UNVERIFIED, Need, unverified
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
-SPAN = ("since", "until", "seconds")  # of an outage; the last: of the wait that begins
 NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
 OPEN = (*NEEDY, "open")
 
@@ -21,9 +20,7 @@ class Standing:
 
     needs: tuple[Need, ...] | None = None  # None: it was not looked at, or cannot be read
     held: tuple[Need, ...] = ()  # by a person
-    done: frozenset[str] = frozenset()  # the texts of tasks that are ticked
-    answered: frozenset[str] = frozenset()
-    opened: frozenset[str] = frozenset()  # of tasks that are not, or not any more
+    marks: Mapping[str, str] = field(default_factory=dict)  # by a task: done, answered or open
 
 
 NOWHERE = Standing()
@@ -33,26 +30,26 @@ def summary(found: History, now: Standing = NOWHERE) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints. Costs include retries and failed attempts;
     null where no stage named one, and where some did not, `unpriced` counts them.
     """
+    ready = done(found, now)
     return {
         "runs": [of_run(run) for run in found.runs.values()],
         "tasks": [of_task(task, now) for task in found.tasks.values()],
-        "done": len(done(found, now)),
+        "done": len(ready),
         "needs": [need._asdict() for need in needs(found, now)],
         "held": [need._asdict() for need in now.held],
         **asdict(found.spent),
-        "cost_per_done_usd": found.spent.each(len(done(found, now))),
-        "agents": [
-            {"agent": one.name, "done": one.done, **asdict(one.spent)} for one in agents(found)
-        ],
+        "cost_per_done_usd": found.spent.each(len(ready)),
+        "agents": [{"agent": name, **asdict(spent)} for name, spent in agents(found).items()],
         "errors": errors(found),
-        "outages": dict(zip(("count", "seconds"), outages(found.of("outage")), strict=True)),
+        "outages": dict(zip(("count", "seconds"), outages(found), strict=True)),
         "review": review(found, now),
     }
 
 
 def done(found: History, now: Standing) -> list[Task]:
     """But for those that were opened again, by kern undo or by hand."""
-    return [task for task in found.done if task.task not in now.opened]
+    opened = ("open", "answered")
+    return [task for task in found.done if now.marks.get(task.task) not in opened]
 
 
 def of_run(run: Run) -> dict[str, Any]:
@@ -70,9 +67,9 @@ def of_task(task: Task, now: Standing = NOWHERE) -> dict[str, Any]:
         "state": state(task, now),
         "attempts": [{name: one.get(name) for name in tried} for one in task.of("attempt")],
         "retries": len(task.of("retry")),
-        "denied": [tool for step in task.steps for tool in step.record.get("denied") or ()],
-        "learned": [one["text"] for one in task.of("learning")],
-        "warnings": [one["text"] for one in task.of("warning")],
+        "denied": task.denied,
+        "learned": task.texts("learning"),
+        "warnings": task.texts("warning"),
         "red_gates": list(dict.fromkeys(red)),
         **asdict(task.spent),
     }
@@ -80,13 +77,13 @@ def of_task(task: Task, now: Standing = NOWHERE) -> dict[str, Any]:
 
 def state(task: Task, now: Standing = NOWHERE) -> str:
     """A task's outcome, in a word or two, with what a person has done since."""
-    if task.outcome == "done" and task.task in now.opened:
-        return "opened again"
-    if task.outcome == "done" and unverified(task.proved):
-        return f"done, {UNVERIFIED}"
-    if task.outcome in OPEN and task.task in now.done:
+    mark = now.marks.get(task.task)
+    if task.outcome == "done":
+        again, bare = mark in ("open", "answered"), unverified(task.proved)
+        return "opened again" if again else f"done, {UNVERIFIED}" if bare else "done"
+    if task.outcome in OPEN and mark == "done":
         return "done by you"
-    if task.outcome == "asked" and task.task in now.answered:
+    if task.outcome == "asked" and mark == "answered":
         return "answered"
     return SAID.get(task.outcome, task.outcome)
 
@@ -107,71 +104,49 @@ def errors(found: History) -> list[dict[str, Any]]:
 
 def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
     """What a person should look at on the branch before all else, each with where it is."""
-    rows = []
-
-    def look(task: Task | None, what: str, text: str) -> None:
-        where = f"git show {task.commit[:10]}" if task and task.commit else ""
-        row = {"task": task.task if task else "", "what": what, "text": text, "where": where}
-        rows.append(row)
-
+    looks: list[tuple[Task | None, str, str]] = []
     for task in done(found, now):
         if unverified(task.proved):
             why = task.proved.removeprefix(UNVERIFIED).strip(" :,;")
-            look(task, UNVERIFIED, why or "no gate passed for this commit")
-            continue
-        for doubt in task.proved.split("; ")[1:]:
-            look(task, "doubt", doubt)
+            looks.append((task, UNVERIFIED, why or "no gate passed for this commit"))
+        else:
+            looks += ((task, "doubt", doubt) for doubt in task.proved.split("; ")[1:])
     for record in found.records:
         of = found.tasks.get(str(record.get("task")))
         if record["kind"] == "warning":
-            look(of, "warning", record["text"])
+            looks.append((of, "warning", str(record.get("text"))))
         elif record.get("flaky"):
             how = f"{record.get('gate')}: {record['flaky']}; green on the same files"
-            look(of, "flaky", how)
-    return rows
+            looks.append((of, "flaky", how))
+    return [
+        {
+            **{"task": task.task if task else "", "what": what, "text": text},
+            "where": f"git show {task.commit[:10]}" if task and task.commit else "",
+        }
+        for task, what, text in looks
+    ]
 
 
-def outages(found: Iterable[Record]) -> tuple[int, float]:
-    """How many, and for how many seconds; those that several workers met at once are one."""
-    met = [[one.get(name) or 0.0 for name in SPAN] for one in found]
-    count, total, end = 0, 0.0, 0.0
-    for since, until, still in sorted(met):
-        count += since > end
-        total += max(until - still - max(since, end), 0.0)
-        end = max(end, until - still)
-    return count, round(total, 3)
+def outages(of: Story) -> tuple[int, float]:
+    """How many, and their seconds; those of workers the run says itself."""
+    own = (one for one in of.of("outage") if "worker" not in one)
+    spans = {one.get("since") or 0.0: one.get("until") or 0.0 for one in own}
+    return len(spans), round(sum(until - since for since, until in spans.items()), 3)
 
 
-def waited(count: int, seconds: float) -> str:
+def waited(of: Story) -> str:
+    count, seconds = outages(of)
     return f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
 
 
-# ---------------------------------------------------------------- who finishes tasks for least
-
-
-@dataclass(slots=True)
-class Agent:
-    name: str
-    done: int = 0  # tasks whose last implement stage was its
-    spent: Spent = field(default_factory=Spent)
-
-
-def agents(found: History) -> list[Agent]:
-    """Each agent with its model, most stages first; an older kern noted no agent."""
-    rows: dict[str, Agent] = {}
-    last: dict[str, Agent] = {}
+def agents(found: History) -> dict[str, Spent]:
+    """By each agent with its model."""
+    rows: dict[str, Spent] = {}
     for record in found.of("stage"):
         if record.get("did") != "start":
             who = (str(record.get(name) or "") for name in ("agent", "model"))
-            name = " ".join(filter(None, who)) or "unknown"
-            row = rows.setdefault(name, Agent(name))
-            row.spent.pay(record)
-            if record.get("stage") == Stage.IMPLEMENT:
-                last[str(record.get("task"))] = row
-    for task in found.done:
-        if task.task in last:
-            last[task.task].done += 1
-    return sorted(rows.values(), key=lambda row: -row.spent.stages)
+            rows.setdefault(" ".join(filter(None, who)) or "unknown", Spent()).pay(record)
+    return rows
 
 
 def forecast(found: History, tasks: int) -> str:

@@ -2,7 +2,6 @@
 nothing that is loaded, readable on a phone, in the dark and on paper. `page.html` lays it out.
 """
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,22 +19,19 @@ from kern.spec import notes, order
 from kern.spec.file import Documents
 from kern.spec.parse import Kind
 from kern.views import summary
-from kern.views.log import warn
+from kern.views.log import local, warn
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 KINDS = (*map(str, Stage), *map(str, Aide), GATE)
 _LEAST = 0.3  # percent of the width, so that the shortest bar can be seen
 _OUTPUT = 1000  # characters of what a red gate printed
-_TICKS = 6
 
 
 def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
-    chosen = {"--md": markdown, "--json": as_json, "--html": as_html}
-    forms = [name for name, wanted in chosen.items() if wanted]
-    if len(forms) > 1:
+    if markdown + as_json + as_html > 1:
         raise UsageError(
-            f"a report has one form: {' and '.join(forms)} exclude each other",
-            hint=f"kern report {forms[-1]}",
+            "a report has one form: --md, --json and --html exclude each other",
+            hint="kern report --md",
         )
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
@@ -60,12 +56,12 @@ def standing(project: Repo) -> Standing:
         parsed = Documents(project.root).spec()[1]
     except KernError:
         return NOWHERE
-    done = frozenset(task.text for task in parsed.tasks if task.marker is Marker.DONE)
-    opened = frozenset(task.text for task in parsed.tasks) - done
-    answered = frozenset(
-        task.text for task in parsed.tasks if task.of(Kind.ANSWER) and not notes.pending(task)
-    )
-    return Standing(order.needs(parsed), order.holds(parsed), done, answered, opened)
+    marks = {}
+    for task in parsed.tasks:
+        answered = task.of(Kind.ANSWER) and not notes.pending(task)
+        mark = "answered" if answered else "open"
+        marks[task.text] = "done" if task.marker is Marker.DONE else mark
+    return Standing(order.needs(parsed), order.holds(parsed), marks)
 
 
 def _since(text: str, now: datetime) -> str:
@@ -102,60 +98,50 @@ def page(found: History, now: Standing = NOWHERE) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count)
+    environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count, local=local)
     total = totals.summary(found, now)
     return environment.get_template("page.html").render(
         project=next((run.root for run in found.runs.values() if run.root), "").rpartition("/")[2],
         total=total,
         tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),
-        runs=[_run(run) for run in found.runs.values()],
+        runs=[(run, _lanes(run)) for run in found.runs.values()],
         stages={task.task: _by_stage(task.steps) for task in found.tasks.values()},
         gates=_gates(found),
         kinds=KINDS,
+        no_end=NO_END,
         cost=lambda spent: Cost(spent["cost_usd"], spent["unpriced"]),
     )
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _lanes(run: Run) -> dict[str, list[dict[str, str]]]:
+    """The bars of its timeline, by task or by worker."""
     began = min([run.began, *(step.began for step in run.steps)])
-    length = max(run.ended - began, 1.0)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    many = any(run.workers)
-    for step in sorted(run.steps, key=_worker) if many else run.steps:
-        of_worker = f"worker {_worker(step)}" if _worker(step) else "landing"
-        row = of_worker if many else str(step.record.get("task") or "(of no task)")
+    length, many = max(run.ended - began, 1.0), any(run.workers)
+    rows: dict[str, list[dict[str, str]]] = {}
+    for step in run.steps:
         width = max(100 * (step.ended - step.began) / length, _LEAST)
         left = min(100 * (step.began - began) / length, 100 - width)
-        place = f"left:{round(left, 2)}%;width:{round(width, 2)}%"
         kind = step.kind if step.kind in KINDS else "other"
-        box = {"kind": kind, "failed": bool(step.failed), "title": _title(step), "place": place}
-        rows.setdefault(row, []).append(box)
-    times = [str(one["time"])[:16].replace("T", " ") for one in run.records]
-    ticks = (time.gmtime(began + n * length / _TICKS) for n in range(_TICKS))
-    return {
-        "id": run.run[:8],
-        "branch": run.branch,
-        "when": f"{times[0]} to {times[-1]} UTC",
-        "seconds": run.ended - run.began,
-        "end": NO_END if run.exit is None else f"ended with exit {run.exit}",
-        "said": dict.fromkeys(str(one["text"]) for one in run.of("limit") + run.of("error")),
-        "ticks": [time.strftime("%H:%M" if length > 360 else "%H:%M:%S", one) for one in ticks],
-        "rows": rows,
-    }
-
-
-def _worker(step: Step) -> int:
-    return int(step.record.get("worker") or 0)
+        bar = {"kind": f"{kind} failed" if step.failed else kind, "title": _title(step)}
+        bar["place"] = f"left:{left:.2f}%;width:{width:.2f}%"
+        number = step.record.get("worker")
+        of_worker = f"worker {number}" if number else "landing"
+        name = of_worker if many else str(step.record.get("task") or "(of no task)")
+        rows.setdefault(name, []).append(bar)
+    return dict(sorted(rows.items())) if many else rows
 
 
 def _title(step: Step) -> str:
     record, cost = step.record, step.record.get("cost_usd")
-    about = [f"attempt {record['attempt']}"] if record.get("attempt") else []
-    about += [str(record["model"])] if record.get("model") else []
-    about += [f"${cost:.2f}"] if isinstance(cost, int | float) else []
-    about += [f"failed: {step.failed}"] if step.failed else []
+    about = {
+        f"attempt {record.get('attempt')}": record.get("attempt"),
+        str(record.get("model")): record.get("model"),
+        f"${cost or 0:.2f}": cost,
+        f"failed: {step.failed}": step.failed,
+        str(record.get("task")): record.get("task"),
+    }
     head = f"{step.name} {plain.span(step.ended - step.began)}"
-    return plain.line(", ".join([head, *about, str(record.get("task") or "")]), 400)
+    return plain.line(", ".join([head, *(text for text, value in about.items() if value)]), 400)
 
 
 def _by_stage(steps: Sequence[Step]) -> str:

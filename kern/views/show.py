@@ -1,6 +1,6 @@
 """`kern show`: the receipt of one task, from the journal, SPEC.md, the run files and git."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -43,18 +43,15 @@ def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
     name = (*texts, *gone)[index]
     own = past.tasks.get(name, Task(task=name))
     branch = str(own.records[-1].get("branch") or "") if own.records else ""
-    scope = workspace.scope(repo.root, branch or repo.head().name, create=False)
-    walks = _walks(scope, name)
+    walks = _walks(workspace.scope(repo.root, branch or repo.head().name, create=False), name)
     answers = {str(stage): one.said for walk in walks for stage, one in _stages(walk, name).items()}
     noted = "\n".join(note.text for note in listed.of(Kind.RESEARCH)) if listed else ""
     answered = answer.parse(Stage.RESEARCH, answers.get("research", "")).findings
-    sums = totals.of_task(own)
+    sums, by_stage = totals.of_task(own), dict[str, Spent]()
     for attempt in sums["attempts"]:
         changed = _files(repo, f"refs/{attempt['ref']}")
-        attempt["files"], attempt["kept"] = list(changed or ()), changed is not None
-    times = [one["time"] for one in own.records]
+        attempt |= {"files": list(changed or ()), "kept": changed is not None}
     calls = [one for one in own.of("stage") if one.get("did") != "start"]
-    by_stage: dict[str, Spent] = {}
     for call in calls:
         by_stage.setdefault(str(call.get("stage")), Spent()).pay(call)
     return {
@@ -62,8 +59,8 @@ def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
         "line": listed.line if listed else None,
         "marker": str(listed.marker) if listed else None,
         **sums,
-        "began": min(times, default=None),
-        "ended": max(times, default=None),
+        "began": own.records[0]["time"] if own.records else None,
+        "ended": own.records[-1]["time"] if own.records else None,
         "runs": list(dict.fromkeys(one["run"] for one in own.records)),
         "by_stage": {stage: asdict(spent) for stage, spent in by_stage.items()},
         "calls": calls,
@@ -108,40 +105,37 @@ def _files(repo: Repo, commit: str) -> dict[str, str] | None:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    number = f"{found['number']}  " if found["number"] else ""
-    marker = f"[{found['marker']}] " if found["marker"] else ""
-    yield f"{number}{marker}{plain.line(found['task'], 400)}"
-    proved = f"; {plain.line(found['proved'])}" if found["proved"] else ""
-    detail = f": {plain.line(found['detail'])}" if found["detail"] else ""
-    yield f"{SAID.get(found['outcome'], found['outcome'])}{detail}{proved}"
+    number = f"{found['number']}  [{found['marker']}] " if found["number"] else ""
+    yield f"{number}{plain.line(found['task'], 400)}"
+    ends = (SAID.get(found["outcome"], found["outcome"]), found["detail"])
+    told = ": ".join(filter(None, ends))
+    yield plain.line("; ".join(filter(None, (told, found["proved"]))), 700)
     yield f"SPEC.md line {found['line']}" if found["line"] else "no longer in SPEC.md"
     if found["began"]:
         spent = Spent(**{name: found[name] for name in Spent.__dataclass_fields__})
         yield f"{local(found['began'])} to {local(found['ended'])}; {spent.in_words()}"
     for stage, sums in found["by_stage"].items():
         yield f"  {stage:10} {plain.count(sums['stages'], 'call')}, {Spent(**sums).in_words()}"
-    there = found["commit"] and found["files"] is not None
+    files, commit = found["files"], found["commit"]
     lost = ["unknown: git does not have the commit any more"]
-    files = [f"{how:8} {path}" for path, how in (found["files"] or {}).items()]
     answers = {f"Answer of {stage}": _end(said) for stage, said in found["answers"].items()}
     if found["research"]:
         answers.pop("Answer of research", None)
-    sections: dict[str, Sequence[str]] = {
+    sections: dict[str, Iterable[str]] = {
         "Research": found["research"],
         **answers,
-        "Attempts": [row for attempt in found["attempts"] for row in _tried(attempt)],
-        "Gates": [row for gate in found["gates"] for row in _gate(gate)],
-        "Files": lost if found["files"] is None else files,
+        "Attempts": (row for attempt in found["attempts"] for row in _tried(attempt)),
+        "Gates": (row for gate in found["gates"] for row in _gate(gate)),
+        "Files": lost if files is None else (f"{how:8} {path}" for path, how in files.items()),
         "Refused": found["denied"],
-        "Tried again": [f"{one.get('stage')}: {one.get('reason')}" for one in found["retried"]],
+        "Tried again": (f"{one.get('stage')}: {one.get('reason')}" for one in found["retried"]),
         "Learnings": found["memory"],
         "Learned": found["learned"],
-        "Look": [*[f"git show {found['commit']}"] * bool(there), *found["folders"]],
+        "Look": [*[f"git show {commit}"] * bool(commit and files is not None), *found["folders"]],
     }
-    for title, rows in sections.items():
-        yield from ("", f"{title}:") if rows else ()
-        for row in rows:
-            yield f"  {' ' * (len(row) - len(row.lstrip()))}{plain.line(row, 400)}"
+    for title, every in sections.items():
+        rows = [f"  {' ' * (len(row) - len(row.lstrip()))}{plain.line(row, 400)}" for row in every]
+        yield from ("", f"{title}:", *rows) if rows else ()
 
 
 def _end(said: str) -> list[str]:
@@ -150,10 +144,8 @@ def _end(said: str) -> list[str]:
 
 def _tried(attempt: Mapping[str, Any]) -> Iterator[str]:
     yield f"{attempt['attempt']}: {attempt['reason']}"
-    if attempt["kept"]:
-        yield f"   git show {attempt['ref']}"
-    if attempt["files"]:
-        yield f"   changed {', '.join(attempt['files'])}"
+    yield from [f"   git show {attempt['ref']}"] * attempt["kept"]
+    yield from [f"   changed {', '.join(attempt['files'])}"] * bool(attempt["files"])
 
 
 def _gate(gate: Mapping[str, Any]) -> list[str]:

@@ -5,14 +5,14 @@ type next. A run says it at its end, of the whole night; `kern report` of any ti
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kern import plain
 from kern.events import RunEnded
 from kern.journal import sentences, totals
 from kern.journal.history import History, Run, Story, Task, fold
-from kern.journal.totals import NOWHERE, Agent, Standing
+from kern.journal.totals import NOWHERE, Standing
 from kern.model import UNVERIFIED, Need, unverified
 from kern.views.log import local
 
@@ -21,17 +21,22 @@ from kern.views.log import local
 GOOD, BAD, NOTICE = "green", "red", "magenta"
 HEAD = "bold"
 MOST = 20  # rows of a section
-Row = tuple[str, str]  # a line and its style
+Row = tuple[str, str]  # lines, and the style of the first
 
 
 def lines(ended: RunEnded) -> Iterator[Row]:
     found = fold(ended.night)
     now = Standing(needs=ended.needs, held=ended.held)
-    worst = bool(ended.needs or ended.interrupted or _unproven(found, now))
+    worst = ended.needs or ended.interrupted or _unproven(totals.done(found, now))
     yield "", ""
-    yield headline(ended, found), HEAD if not worst else f"{HEAD} {NOTICE}"
+    yield headline(ended, found), f"{HEAD} {NOTICE}" if worst else HEAD
     if len(found.runs) > 1:
-        yield _night(found), HEAD
+        runs = [*found.runs.values()]
+        since = local(runs[0].records[0]["time"], "%a %H:%M")
+        took = plain.span(sum(run.ended - run.began for run in runs))
+        counts = f"{len(found.done)} done in {len(runs)} runs; {found.spent.cost}, {took}"
+        counts += _waits(found)
+        yield f"in all since {since}, as below: {counts}", HEAD
     yield from body(found, now, ended.stuck)
     if last := following(ended):
         yield "", ""
@@ -46,45 +51,34 @@ def headline(ended: RunEnded, found: History) -> str:
     counts = _counts(len(ended.done), run.ends["concluded"], bare, ended.needs, ended.held)
     paid = "" if ended.cost.known is None else " (API-equivalent)"
     used = f", {sentences.short(ended.tokens)} tokens" if ended.tokens else ""
-    times = ", ".join(filter(None, (plain.span(ended.seconds), _waited(run))))
-    return f"{', '.join((*counts, still))}; {ended.cost}{paid}{used}, {times}"
+    took = f"{plain.span(ended.seconds)}{_waits(run)}"
+    return f"{counts}, {still}; {ended.cost}{paid}{used}, {took}"
 
 
-def _night(found: History) -> str:
-    runs = [*found.runs.values()]
-    since = local(runs[0].records[0]["time"], "%a %H:%M")
-    took = plain.span(sum(run.ended - run.began for run in runs))
-    counts = f"{len(found.ended('done'))} done in {len(runs)} runs"
-    times = ", ".join(filter(None, (took, _waited(found))))
-    return f"in all since {since}, as below: {counts}; {found.spent.cost}, {times}"
+def _waits(of: Story) -> str:
+    return f", {waited}" if (waited := totals.waited(of)) else ""
 
 
-def _waited(found: Story) -> str:
-    return totals.waited(*totals.outages(found.of("outage")))
-
-
-def _counts(
-    done: int, tried: int, bare: int, needs: Sequence[Need], held: Sequence[Need]
-) -> Iterator[str]:
-    yield f"{done} done"
-    if tried:
-        yield f"{plain.count(tried, 'experiment')} did not work"
-    for number, what in ((len(needs), "need you"), (len(held), "held"), (bare, UNVERIFIED)):
-        if number:
-            yield f"{number} {what}"
+def _counts(done: int, tried: int, bare: int, needs: Sequence[Need], held: Sequence[Need]) -> str:
+    counts = {
+        f"{plain.count(tried, 'experiment')} did not work": tried,
+        f"{len(needs)} need you": needs,
+        f"{len(held)} held": held,
+        f"{bare} {UNVERIFIED}": bare,
+    }
+    return ", ".join([f"{done} done", *(text for text, count in counts.items() if count)])
 
 
 def report(found: History, now: Standing, *, markdown: bool = False) -> str:
     """All of it, for a terminal or as the text of a pull request."""
     if not found.runs:
         return "nothing in the journal yet: it begins with the first run"
-    done, tried = len(totals.done(found, now)), len(found.ended("concluded"))
-    needs = totals.needs(found, now)
-    counts = ", ".join(_counts(done, tried, _unproven(found, now), needs, now.held))
+    done, tried = totals.done(found, now), len(found.ended("concluded"))
+    counts = _counts(len(done), tried, _unproven(done), totals.needs(found, now), now.held)
     where = f"in {plain.count(len(found.runs), 'run')}"
-    head = f"{counts} {where}; {found.spent.in_words(done)} (costs are API-equivalent)"
+    head = f"{counts} {where}; {found.spent.in_words(len(done))} (costs are API-equivalent)"
     rows = (text for text, _ in body(found, now, full=True))
-    texts = [head, *filter(None, [_waited(found)]), *rows]
+    texts = [head, *filter(None, [totals.waited(found)]), *"\n".join(rows).split("\n")]
     return plain.block("\n".join(map(_markdown, texts) if markdown else texts))
 
 
@@ -102,38 +96,45 @@ def body(
     *,
     full: bool = False,
 ) -> Iterator[Row]:
-    """`stuck`: open tasks, each with what it waits for."""
-    most = len(found.tasks) + MOST if full else MOST
-    needs = totals.needs(found, now)
+    """`stuck`: open tasks, each with what it waits for. A section that is empty is left out; of a
+    long one the rest is counted.
+    """
+    needs, done = totals.needs(found, now), totals.done(found, now)
     needy = {need.task for need in (*needs, *now.held)}
-    late = [f"{plain.line(task, 100)}: {plain.line(why)}" for task, why in stuck]
-    late = [text for text, (task, _) in zip(late, stuck, strict=True) if task not in needy]
-    for title, rows, where in (
-        ("Look at this", _looks(found, now), "kern report"),
-        ("Needs you", map(_need, needs), "kern status"),
-        ("Held", map(_need, now.held), "kern status"),
-        ("Open tasks that only wait", _rows(late), "kern status"),
-        ("Done", _done(totals.done(found, now)), "git log"),
-        ("Tried, did not work", _of(found, "concluded"), "git log"),
-        ("Split into subtasks", _of(found, "decomposed"), "kern status"),
-        ("Failed attempts, with the work of each", _tried(found), "kern report"),
-        ("Runs that ended early", _errors(found, full=full), "kern log"),
-    ):
-        yield from _section(title, rows, where, most)
-    if mended := [len(tried) for task in totals.done(found, now) if (tried := task.of("attempt"))]:
+    waiting = (f"{_name(task)}: {plain.line(why)}" for task, why in stuck if task not in needy)
+    sections: dict[str, Iterable[Row]] = {
+        "Look at this": _looks(found, now, done),
+        "Needs you": map(_need, needs),
+        "Held": map(_need, now.held),
+        "Open tasks that only wait": _rows(waiting),
+        "Done": _done(done),
+        "Tried, did not work": _rows(map(_with_commit, found.ended("concluded"))),
+        "Split into subtasks": _rows(map(_with_commit, found.ended("decomposed"))),
+        "Failed attempts, with the work of each": _tried(found),
+        "Runs that ended early": _errors(found, full=full),
+    }
+    if full:
+        left = (task for task in found.ended(*totals.OPEN) if task.task not in needy)
+        by = totals.agents(found)
+        costs = (f"{plain.line(name, 60)}: {spent.in_words()}" for name, spent in by.items())
+        sections |= {
+            "Open": _rows(f"{_name(task.task)}: {totals.state(task, now)}" for task in left),
+            "Refused to agents": _rows(dict.fromkeys(found.denied)),
+            "Learned": _rows(dict.fromkeys(found.texts("learning"))),
+            "By agent": _rows(costs if len(by) > 1 else ()),
+        }
+    for title, every in sections.items():
+        rows = list(every)
+        if rows:
+            yield "", ""
+            yield f"{title}:", HEAD
+            yield from rows if full else rows[:MOST]
+        if not full and len(rows) > MOST:
+            yield f"  and {len(rows) - MOST} more: kern report", ""
+    if mended := [len(tried) for task in done if (tried := task.of("attempt"))]:
         tasks = plain.count(len(mended), "task")
         yield "", ""
         yield f"{plain.count(sum(mended), 'failed attempt')} of {tasks} came right later", ""
-    if full:
-        left = [task for task in found.ended(*totals.OPEN) if task.task not in needy]
-        opened = [f"{plain.line(task.task, 100)}: {totals.state(task, now)}" for task in left]
-        yield from _section("Open", _rows(opened), "", most)
-        refused = [tool for step in found.steps for tool in step.record.get("denied") or ()]
-        yield from _section("Refused to agents", _rows(dict.fromkeys(refused)), "", most)
-        learned = dict.fromkeys(str(one["text"]) for one in found.of("learning"))
-        yield from _section("Learned", _rows(learned), "", most)
-        agents = [_agent(agent) for agent in totals.agents(found)]
-        yield from _section("By agent", _rows(agents if len(agents) > 1 else ()), "", most)
 
 
 def following(ended: RunEnded) -> str:
@@ -143,8 +144,7 @@ def following(ended: RunEnded) -> str:
         return f"{why}; the next {ended.called} goes on with: {ended.stopped}"
     if ended.interrupted:
         return ""
-    left = ended.open_tasks or 0
-    free = left - len(ended.needs) - len(ended.held)
+    free = (ended.open_tasks or 0) - len(ended.needs) - len(ended.held)
     if free > 0 and not ended.stuck:
         tasks = "task" if free == 1 else "tasks"
         return f"next: {ended.called} {free} takes the other open {tasks}"
@@ -161,30 +161,25 @@ def following(ended: RunEnded) -> str:
     return "all tasks are done: git log shows them"
 
 
-def _unproven(found: History, now: Standing) -> int:
-    return sum(unverified(task.proved) for task in totals.done(found, now))
+def _unproven(done: Sequence[Task]) -> int:
+    return sum(unverified(task.proved) for task in done)
 
 
-def _section(title: str, rows: Iterable[list[Row]], where: str, most: int) -> Iterator[Row]:
-    """An empty one is left out; of a long one the rest is counted."""
-    every = list(rows)
-    if not every:
-        return
-    yield "", ""
-    yield f"{title}:", HEAD
-    for row in every[:most]:
-        yield from row
-    if (more := len(every) - most) > 0:
-        yield f"  and {more} more: {where}", ""
+def _name(task: str) -> str:
+    return plain.line(task, 100)
 
 
-def _rows(texts: Iterable[str], style: str = "") -> Iterator[list[Row]]:
-    return ([(f"  {plain.line(text, 600)}", style)] for text in texts)
+def _with_commit(task: Task) -> str:
+    return f"{_name(task.task)}  ({task.commit[:7]})" if task.commit else _name(task.task)
 
 
-def _looks(found: History, now: Standing) -> Iterator[list[Row]]:
+def _rows(texts: Iterable[str]) -> Iterator[Row]:
+    return ((f"  {plain.line(text, 600)}", "") for text in texts)
+
+
+def _looks(found: History, now: Standing, done: Sequence[Task]) -> Iterator[Row]:
     """The same once, with how often."""
-    met: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    met: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in totals.review(found, now):
         text = one["text"].partition(":")[0] if one["what"] == "flaky" else one["text"]
         met.setdefault((one["what"], text), []).append(one)
@@ -194,35 +189,28 @@ def _looks(found: History, now: Standing) -> Iterator[list[Row]]:
         often = f" ({len(same)} times)" if len(same) > 1 else ""
         label = {"flaky": "flaky ", UNVERIFIED: "UNVERIFIED: "}.get(what, "")
         where = f"; {last['where']}" if last["where"] else ""
-        text = f"{task}{label}{plain.line(last['text'], 600)}{often}{where}"
-        yield [(f"  {text}", NOTICE)]
-    if bare := [task.proved for task in totals.done(found, now) if unverified(task.proved)]:
+        yield f"  {task}{label}{plain.line(last['text'], 600)}{often}{where}", NOTICE
+    if bare := [task.proved for task in done if unverified(task.proved)]:
         red = "fix the gates that are red, or " if any(bare) else ""
-        do = f"To verify such commits, {red}name your checks under [gates] in kern.toml."
-        yield [(f"  {do}", NOTICE)]
+        yield f"  To verify such commits, {red}name your checks under [gates] in kern.toml.", NOTICE
 
 
-def _need(need: Need) -> list[Row]:
-    number = f"{need.number:4}" if need.number else "    "
-    return [
-        (f"{number}  {plain.line(need.task, 100)}", NOTICE),
-        (f"      {plain.line(need.why)}", ""),
-        (f"      {need.do}", HEAD),
-    ]
+def _need(need: Need) -> Row:
+    number = f"{need.number or '':>4}"
+    return f"{number}  {_name(need.task)}\n      {plain.line(need.why)}\n      {need.do}", NOTICE
 
 
-def _done(done: Sequence[Task]) -> Iterator[list[Row]]:
+def _done(done: Sequence[Task]) -> Iterator[Row]:
     """A line each, and once what stands behind most of them."""
     proofs = Counter(_proof(task) for task in done if not unverified(task.proved))
     usual = proofs.most_common(1)[0][0] if proofs else ""
     for task in done:
         bare, proof = unverified(task.proved), _proof(task)
         how = f", {UNVERIFIED.upper()}" if bare else "" if proof == usual else f", {proof}"
-        text = f"{plain.line(task.task, 100)}  ({plain.line(task.detail, 100)}){how}"
-        yield [(f"  {text}", NOTICE if bare else GOOD)]
+        yield f"  {_name(task.task)}  ({_name(task.detail)}){how}", NOTICE if bare else GOOD
     if usual:
-        alike = "all " if proofs.total() == len(done) == proofs[usual] else "the others "
-        yield [(f"  {alike * (len(done) > 1)}{plain.line(usual)}", "")]
+        alike = "all " if proofs[usual] == len(done) else "the others "
+        yield f"  {alike * (len(done) > 1)}{plain.line(usual)}", ""
 
 
 def _proof(task: Task) -> str:
@@ -231,27 +219,18 @@ def _proof(task: Task) -> str:
     return re.sub(r"(by |, )gate ", r"\1", proof)
 
 
-def _of(found: History, outcome: str) -> Iterator[list[Row]]:
-    return _rows(
-        f"{plain.line(task.task, 100)}{f'  ({task.commit[:7]})' if task.commit else ''}"
-        for task in found.ended(outcome)
-    )
-
-
-def _tried(found: History) -> Iterator[list[Row]]:
+def _tried(found: History) -> Iterator[Row]:
     """Of tasks that are not done."""
     for task in found.tasks.values():
         if task.outcome != "done" and (tried := task.of("attempt")):
-            rows = [(f"  {plain.line(task.task, 100)}", "")]
+            rows = [f"  {_name(task.task)}"]
             for one in tried:
-                why = plain.line(str(one.get("reason")))
-                rows.append((f"      {one.get('attempt')}: {why}", ""))
-                if ref := one.get("ref"):
-                    rows.append((f"         git show {plain.line(ref)}", ""))
-            yield rows
+                rows.append(f"      {one.get('attempt')}: {plain.line(str(one.get('reason')))}")
+                rows += [f"         git show {plain.line(one['ref'])}"] * bool(one.get("ref"))
+            yield "\n".join(rows), ""
 
 
-def _errors(found: History, *, full: bool) -> Iterator[list[Row]]:
+def _errors(found: History, *, full: bool) -> Iterator[Row]:
     """The same once, with how often. At a run's end its own is said after all."""
     last = "" if full else next(reversed(found.runs), "")
     errors = [error for error in totals.errors(found) if error["run"] != last]
@@ -260,9 +239,3 @@ def _errors(found: History, *, full: bool) -> Iterator[list[Row]]:
         f"{local(error['time'])}  {text}{f' ({often[text]} times)' if often[text] > 1 else ''}"
         for text, error in {str(error["text"]): error for error in errors}.items()
     )
-
-
-def _agent(agent: Agent) -> str:
-    done = f"{plain.count(agent.done, 'task')} done, " if agent.done else ""
-    stages = plain.count(agent.spent.stages, "stage")
-    return f"{plain.line(agent.name, 60)}: {done}{stages}, {agent.spent.in_words(agent.done)}"

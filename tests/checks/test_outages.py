@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kern.events import Outage
-from kern.journal import totals
 from kern.pipeline import waits
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
@@ -180,14 +179,3 @@ def test_pauses_grow_with_the_outage() -> None:
             passed += pause
         assert passed > 2 * 3600
     assert waits.pause(40) < 15
-
-
-def test_outages_that_workers_meet_at_once_are_one() -> None:
-    def row(since: float, until: float, seconds: float = 0.0) -> dict[str, Any]:
-        return {"kind": "outage", "since": since, "until": until, "seconds": seconds}
-
-    found = [row(100, 160, 10), row(100, 400), row(120, 500), row(900, 1600, 600), {"kind": "run"}]
-    assert totals.outages(found) == (2, 500.0)
-    assert totals.waited(2, 500.0) == "waited 8 min 20 s in 2 outages"
-    assert totals.waited(*totals.outages([])) == ""
-    assert totals.outages([{"kind": "outage"}])[1] == 0
