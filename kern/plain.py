@@ -49,7 +49,8 @@ def span(seconds: float) -> str:
     return " ".join(shown[:2]) or f"{round(seconds, 1):g} s"
 
 
-_LENGTH = r"(\d{1,9}(?:\.\d{1,3})?) ?(?:(d)|(h)|(m)(?:in)?|(s))"
+_AMOUNT = r"(\d{1,9}(?:\.\d{1,3})?) ?"
+_LENGTH = rf"(?:{_AMOUNT}d)? ?(?:{_AMOUNT}h)? ?(?:{_AMOUNT}m(?:in)?)? ?(?:{_AMOUNT}s)?"
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
 
@@ -60,15 +61,9 @@ def seconds(text: str, unit: str = "s") -> float | None:
     text = text.strip()
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}", text):
         return float(text) * _SECONDS[unit]
-    parts = [(float(one[1]), one[one.lastindex or 0]) for one in re.finditer(_LENGTH, text)]
-    units = [name for _, name in parts]
-    if (
-        not parts
-        or re.sub(_LENGTH, "", text).strip()
-        or units != sorted({*units}, key="dhms".index)
-    ):
-        return None
-    return sum(amount * _SECONDS[name] for amount, name in parts)
+    match = re.fullmatch(_LENGTH, text) if text else None
+    amounts = zip(match.groups(), _SECONDS.values(), strict=True) if match else ()
+    return sum(float(amount or 0) * size for amount, size in amounts) if match else None
 
 
 def count(number: int, what: str) -> str:

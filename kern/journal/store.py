@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -136,7 +137,8 @@ def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:
 
 
 def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    when = datetime.fromtimestamp(time.time(), UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # ---------------------------------------------------------------- read

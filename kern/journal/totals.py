@@ -1,5 +1,6 @@
 """What a history adds up to: the data of a report, what to look at, and a forecast. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import mean
@@ -7,7 +8,7 @@ from typing import Any
 
 from kern import plain
 from kern.journal.history import History, Run, Spent, Story, Task
-from kern.model import SAID, UNVERIFIED, Need, unverified
+from kern.model import SAID, UNVERIFIED, Need, Stage, unverified
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
 NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
@@ -39,7 +40,10 @@ def summary(found: History, now: Standing = NOWHERE) -> dict[str, Any]:
         "held": [need._asdict() for need in now.held],
         **asdict(found.spent),
         "cost_per_done_usd": found.spent.each(len(ready)),
-        "agents": [{"agent": name, **asdict(spent)} for name, spent in agents(found).items()],
+        "agents": [
+            {"agent": name, "done": count, **asdict(spent)}
+            for name, (count, spent) in agents(found).items()
+        ],
         "errors": errors(found),
         "outages": dict(zip(("count", "seconds"), outages(found), strict=True)),
         "review": review(found, now),
@@ -139,14 +143,18 @@ def waited(of: Story) -> str:
     return f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
 
 
-def agents(found: History) -> dict[str, Spent]:
-    """By each agent with its model."""
+def agents(found: History) -> dict[str, tuple[int, Spent]]:
+    """By each agent with its model: the tasks whose last implement stage was its, and its costs."""
     rows: dict[str, Spent] = {}
-    for record in found.of("stage"):
-        if record.get("did") != "start":
-            who = (str(record.get(name) or "") for name in ("agent", "model"))
-            rows.setdefault(" ".join(filter(None, who)) or "unknown", Spent()).pay(record)
-    return rows
+    last: dict[str, str] = {}
+    for record in (one for one in found.of("stage") if one.get("did") != "start"):
+        who = (str(record.get(name) or "") for name in ("agent", "model"))
+        name = " ".join(filter(None, who)) or "unknown"
+        rows.setdefault(name, Spent()).pay(record)
+        if record.get("stage") == Stage.IMPLEMENT:
+            last[str(record.get("task"))] = name
+    ready = Counter(last.get(task.task) for task in found.done)
+    return {name: (ready[name], spent) for name, spent in rows.items()}
 
 
 def forecast(found: History, tasks: int) -> str:

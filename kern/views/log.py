@@ -46,41 +46,44 @@ def local(moment: str, form: str = "%Y-%m-%d %H:%M") -> str:
 
 def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> None:
     place = store.place(repository.open_at(folder, reading=True).common_dir)
-    found = False
-    many: set[str] = set()  # runs with several tasks under way
+    found, many = False, set[str]()  # runs with several tasks under way
+    is_repeated = Repeats()
     for record in _records(place, follow=follow):
-        if not as_json and _twice(record):
-            continue
-        runs = record["run"], record.get("fleet", "")
-        named = any(one.startswith(run) for one in runs)
-        if task.casefold() in record.get("task", "").casefold() and named:
-            many |= {record["fleet"]} if "fleet" in record else set()
-            shown = (
-                plain.data(record, None) if as_json else line(record, named=record["run"] in many)
-            )
-            print(shown, flush=follow)
+        own, above = record["run"], record.get("fleet", "")
+        many |= {above} if above else set()
+        named = any(one.startswith(run) for one in (own, above))
+        silent = is_repeated(record) and not as_json
+        if task.casefold() in record.get("task", "").casefold() and named and not silent:
+            text = plain.data(record, None) if as_json else line(record, named=own in many)
+            print(text, flush=follow)
             found = True
         if found and streams.unread(sys.stdout):
             return
     wanted = [f"--task {task!r}"] * bool(task) + [f"--run {run!r}"] * bool(run)
-    if not found and not wanted:
-        warn("nothing in the journal yet: it begins with the first run")
     if wanted and not found:
         raise UsageError(
             f"nothing in the journal matches {' and '.join(wanted)}",
             hint="kern log shows the beginning of each run's id, and the tasks",
         )
+    if not found:
+        warn("nothing in the journal yet: it begins with the first run")
 
 
-def _twice(record: Record) -> bool:
-    """Of one of many workers: that its kern began or ended, as its task did, that its task came to
-    nothing, and that the API is away, which the run says itself. Of an API that is away: that it is
-    asked again.
+class Repeats:
+    """Whether a record only says again what was said. Of an API that is away: that it is asked once
+    more. Of one of many workers: what the run says itself.
     """
-    if record.get("again") or record.get("did") == "still away":
-        return True
-    own = record["kind"] in ("run", "outage") and "worker" in record
-    return own or (record["kind"] == "work" and not record.get("commit"))
+
+    def __init__(self) -> None:
+        self.away: set[str] = set()  # runs
+
+    def __call__(self, record: Record) -> bool:
+        kind, did, run = record["kind"], record.get("did"), record["run"]
+        again = run in self.away and (did == "still away" or (kind == "stage" and did != "end"))
+        if kind == "outage":
+            (self.away.discard if did == "over" else self.away.add)(run)
+        own = kind in ("run", "outage") and "worker" in record
+        return again or own or (kind == "work" and not record.get("commit"))
 
 
 def line(record: Record, *, named: bool = False) -> str:

@@ -171,27 +171,20 @@ def _workers(seen: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    holder, run, workers = found["holder"], found["run"], found["workers"]
     yield f"{found['root']}, branch {found['branch']}"
     yield _counted(found)
-    if holder:
-        busy = plain.count(sum(one["worker"] is not None for one in workers), "worker")
-        doing = f", {busy} busy" if workers else _doing(found["stage"])
-        under_way = run and run["under_way"]
-        how = f"run in progress{doing}" if under_way else "kern is busy, but no run is in progress"
-        killed = "a killed run left its lock; the next kern takes it over"
-        yield f"{how if holder['alive'] else killed}: pid {holder['pid']}"
-        if holder["alive"] and found["asked"]:
-            yield f"stops after {'the stages in progress' if workers else 'this stage'}"
-    if run:
-        yield _spent(run)
+    yield from _under_way(found)
+    if found["run"]:
+        yield _spent(found["run"])
     if found["waiting"]:
         yield f"{plain.count(found['waiting'], 'finished commit')} to land: {_WAITS}"
-    if found["resume"] and not (holder and holder["alive"]):
+    if found["resume"] and not (found["holder"] and found["holder"]["alive"]):
         yield f"next: {found['resume']}"
     yield ""
-    at_work = {one["task"]: one for one in workers}
-    yield from (_line(task, at_work) for task in found["tasks"])
+    at_work = {one["task"]: one for one in found["workers"]}
+    for task in found["tasks"]:
+        still = task["marker"] == Marker.PENDING
+        yield _line(task, at_work.pop(task["text"], {}) if still else {})
     hidden = {"finished": found["hidden"]["done"], "more open": found["hidden"]["open"]}
     if rest := ", ".join(f"{count} {what}" for what, count in hidden.items() if count):
         yield f"and {rest}: kern status --all"
@@ -216,19 +209,39 @@ def _counted(found: Mapping[str, Any]) -> str:
     """Of the tasks that kern carries out; a parent is ticked with its last subtask."""
     counts, under_way = found["to_do"], len(found["workers"])
     active, pending = counts["active"] + under_way, max(counts["pending"] - under_way, 0)
-    needy = f", {len(found['help'])} need you" if found["help"] else ""
-    needy += f", {len(found['held'])} held" if found["held"] else ""
     parents = plain.count(counts["parents"], "parent")
-    above = f"; {parents} of subtasks, {counts['parents_done']} done" if counts["parents"] else ""
-    return f"{counts['done']} done, {active} in progress, {pending} pending{needy}{above}"
+    more = {
+        f", {len(found['help'])} need you": found["help"],
+        f", {len(found['held'])} held": found["held"],
+        f"; {parents} of subtasks, {counts['parents_done']} done": counts["parents"],
+    }
+    rest = "".join(text for text, count in more.items() if count)
+    return f"{counts['done']} done, {active} in progress, {pending} pending{rest}"
 
 
-def _doing(stage: Mapping[str, Any] | None) -> str:
-    if stage is None:
-        return ""
-    task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
-    took = plain.span(time.time() - moment(stage["since"]))
-    return f", {plain.line(stage['stage'], 180)}{task} since {local(stage['since'])} ({took})"
+def _under_way(found: Mapping[str, Any]) -> Iterator[str]:
+    holder, run, workers, stage = (found[key] for key in ("holder", "run", "workers", "stage"))
+    if not holder:
+        return
+    if not holder["alive"]:
+        yield f"a killed run left its lock; the next kern takes it over: pid {holder['pid']}"
+        return
+    doing = ""
+    if workers:
+        doing = f", {plain.count(sum(one['worker'] is not None for one in workers), 'worker')} busy"
+    elif stage:
+        task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
+        since = f"{local(stage['since'])} ({_took(stage['since'])})"
+        doing = f", {plain.line(stage['stage'], 180)}{task} since {since}"
+    on = run and run["under_way"]
+    how = f"run in progress{doing}" if on else "kern is busy, but no run is in progress"
+    yield f"{how}: pid {holder['pid']}"
+    if found["asked"]:
+        yield f"stops after {'the stages in progress' if workers else 'this stage'}"
+
+
+def _took(since: str) -> str:
+    return plain.span(max(time.time() - moment(since), 0))
 
 
 def _spent(run: Mapping[str, Any]) -> str:
@@ -241,20 +254,20 @@ def _spent(run: Mapping[str, Any]) -> str:
     return f"{which}: {run['done']} done, {cost}{plain.span(run['seconds'])}{code}"
 
 
-def _line(task: Mapping[str, Any], at_work: dict[str, Mapping[str, Any]]) -> str:
-    """`at_work`: by their texts those that SPEC.md does not tell of; each is told once."""
-    marker, told = task["marker"], list[str]()
-    if marker == Marker.PENDING and (one := at_work.pop(task["text"], None)):
-        marker = str(Marker.ACTIVE)
-        told.append(str(one["doing"]))
-        if one["worker"] is not None:
-            took = plain.span(max(time.time() - moment(one["since"]), 0))
-            told = [f"worker {one['worker']}: {plain.line(one['doing'], 60)}, {took}"]
-    told += [plain.count(task["attempts"], "attempt")] if task["attempts"] else []
-    if task["cost_usd"] is not None or task["unpriced"]:
-        told.append(str(Cost(task["cost_usd"], task["unpriced"])))
-    if task["blocker"] and task["blocker"] != order.OPEN_SUBTASKS:
-        told.append(plain.line(task["blocker"], 120))
-    tail = f"  ({'; '.join(told)})" if told else ""
+def _line(task: Mapping[str, Any], at_work: Mapping[str, Any]) -> str:
+    """`at_work`: what a worker does of it, which SPEC.md does not tell."""
+    told = {plain.count(task["attempts"], "attempt"): task["attempts"]}
+    cost = Cost(task["cost_usd"], task["unpriced"])
+    told |= {str(cost): cost != Cost()}
+    why = plain.line(task["blocker"] or "", 120)
+    told |= {why: why and why != order.OPEN_SUBTASKS}
+    parts = [text for text, shown in told.items() if shown]
+    if at_work and at_work["worker"] is not None:
+        does = f"{plain.line(at_work['doing'], 60)}, {_took(at_work['since'])}"
+        parts.insert(0, f"worker {at_work['worker']}: {does}")
+    elif at_work:
+        parts.insert(0, at_work["doing"])
+    marker = Marker.ACTIVE if at_work else task["marker"]
+    tail = f"  ({'; '.join(parts)})" if parts else ""
     margin = "  " * task["depth"]
     return f"{task['number']:4}  {margin}[{marker}] {plain.line(task['text'], 140)}{tail}"

@@ -116,7 +116,10 @@ def body(
     if full:
         left = (task for task in found.ended(*totals.OPEN) if task.task not in needy)
         by = totals.agents(found)
-        costs = (f"{plain.line(name, 60)}: {spent.in_words()}" for name, spent in by.items())
+        costs = (
+            f"{plain.line(name, 60)}: {plain.count(count, 'task')} done, {spent.in_words(count)}"
+            for name, (count, spent) in by.items()
+        )
         sections |= {
             "Open": _rows(f"{_name(task.task)}: {totals.state(task, now)}" for task in left),
             "Refused to agents": _rows(dict.fromkeys(found.denied)),

@@ -11,21 +11,8 @@ TASK = {"kind": "task", "task": "t"}
 def test_no_value_of_a_record_stops_it() -> None:
     rng = random.Random(0)
     kinds = ("run", "task", "stage", "retry", "attempt", "gate", "question", "limit", "commit")
-    odd: tuple[Any, ...] = (
-        None,
-        1e400,
-        float("nan"),
-        -3,
-        True,
-        [],
-        [None],
-        {},
-        {"a": [1]},
-        "\x1b[2J",
-        "start",
-        "end",
-    )
-    names = "did stage attempt seconds cost_usd tokens denied red code reason ref added wait open"
+    odd: tuple[Any, ...] = (None, -3, True, [], {"a": [1]}, "\x1b[2J", "start", "end")
+    names = "did stage red reason ref wait open exit resumed flaky gate proved detail"
     for _ in range(3000):
         record = {name: rng.choice(odd) for name in names.split()}
         kind = rng.choice((*kinds, "plan", "request", "learning", "error", "\x1b["))

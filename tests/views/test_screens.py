@@ -239,7 +239,7 @@ MANY = tuple(
 def test_what_is_under_way_below(
     width: int, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "now", lambda: "1970-01-01T00:00:08.000Z")
+    monkeypatch.setattr(time, "time", lambda: 8.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     console = Console(out=io.StringIO(), err=io.StringIO())
     for event in ONE if name == "one" else (*ONE[:4], events.Steered(at_once=False)):
