@@ -15,7 +15,6 @@ from kern.spec.parse import Kind, Note, Spec, Task
 MOST = 3  # questions of one task; a person may delete those that are settled
 MOST_COMMANDS = 20  # shown at the start of a run
 _KEPT = r" \(kept: \S+\)$"
-_NEARLY = r"(?i)>[\s*_]*answer\b"
 
 
 def pending(task: Task) -> Note | None:
@@ -30,13 +29,9 @@ def pending(task: Task) -> Note | None:
 
 
 def unanswered(task: Task) -> str:
-    """That a question keeps the task waiting, if one does; and what was hardly meant so."""
+    """That a question keeps the task waiting, if one does."""
     noted = pending(task)
-    if noted is None:
-        return ""
-    nearly = next((line for line in task.body if re.match(_NEARLY, line)), "")
-    unread = f" ({nearly!r} is no answer: write > **Answer:** …)" if nearly else ""
-    return f"waits for your answer: {words(noted)}{unread}"
+    return f"waits for your answer: {words(noted)}" if noted else ""
 
 
 def waiting(spec: Spec) -> tuple[Question, ...]:

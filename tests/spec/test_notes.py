@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kern.spec import notes
-from kern.spec.order import blockers, select
+from kern.spec.order import select
 from kern.spec.parse import Task
 from kern.spec.parse import parse as read
 from kern.stages.briefs import task_text
@@ -51,13 +51,6 @@ def test_a_task_waits_until_its_last_question_has_an_answer() -> None:
     assert not ready("Question:** a?", "Answer:**  ")
     assert not ready("Answer:** b", "Question:** a?")
     assert ready("Answer:** b")
-
-
-def test_what_is_hardly_an_answer_is_named() -> None:
-    parsed = read("- [ ] store users\n  > **Question:** a?\n  > answer: b\n")
-    assert blockers(parsed)(parsed.tasks[0]) == (
-        "waits for your answer: a? ('> answer: b' is no answer: write > **Answer:** …)"
-    )
 
 
 def test_a_question_is_asked_once_and_a_task_asks_three() -> None:

@@ -6,8 +6,6 @@ from kern.spec.parse import Kind, parse
 from kern.stages import proposal
 from kern.stages.proposal import Mode, Plan
 
-NOTHING = ""
-
 
 def plan(block: str, there: str = "", mode: Mode = Mode.PLAN) -> Plan:
     return proposal.read(f"The gap: a.py\n\n## Tasks\n{block}\n\nTASKS", there, mode)
@@ -34,16 +32,6 @@ def test_the_list_becomes_tasks_word_for_word_with_their_notes() -> None:
     assert [task.text for task in added] == ["old", *found.titles]
     assert added[1].of(Kind.GATE)[0].text == "`pytest -q  tests/test_parser.py`"
     assert added[3].key.parent == "Add a printer"
-
-
-def test_what_is_there_already_is_not_added_twice() -> None:
-    there = "- [x] add  a PARSER\n"
-    found = plan(LISTED, there)
-    assert found.titles == ("Add a printer", "the numbers")
-    whole = proposal.added(there, found).text
-    assert plan(LISTED, whole).titles == ()
-    # Nor where it came in between the answer and the write.
-    assert proposal.added(whole, found).text == whole
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,3 @@ def test_of_a_burst_only_the_newest_lines_are_told_and_memory_stays_small(tmp_pa
     assert found[-1] == b"%099d" % 999_999
     assert all(len(line) == 99 for line in found), "no part of a line"
     assert peak < 3_000_000
-
-
-def test_a_line_that_is_too_long_is_passed_over_and_the_next_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    growing = growing_at(path)
-    found = []
-    with path.open("ab", buffering=0) as file:
-        for piece in (b"a" * 100_000, b"b" * 100_000, b"c" * 100_000, b"\nnext\n"):
-            file.write(piece)
-            found += growing.lines()
-    assert found == [b"next"]
