@@ -7,6 +7,7 @@ changed: where that is in the way, nothing moves.
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Change, Entry, Head, Repo
@@ -87,11 +88,13 @@ def _written(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Entry]:
     """
     news = {path: new for path, (_, new) in changes.items() if new and not new.is_submodule}
     there = {path: new for path, new in news.items() if os.path.lexists(repo.root / path)}
+    if not there:
+        return {}
     with repo.private_index() as env:
-        repo.git("read-tree", "--empty", env=env)
+        Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
         repo.update_index(there, env)
-        repo.run("update-index", "-q", "--refresh", env=env)
-        differs = {*repo.paths("diff-files", "-z", "--name-only", env=env)}
+        look = ("-c", "diff.autoRefreshIndex=true", "diff", "--no-ext-diff", "-O/dev/null")
+        differs = {*repo.paths(*look, "--name-only", "-z", env=env)}
     return {path: new for path, new in there.items() if path not in differs}
 
 
@@ -128,16 +131,7 @@ def follow(repo: Repo) -> None:
     new = repo.real_head().commit
     papers = {name: (repo.entry(old, name), repo.entry(new, name)) for name in DOCUMENTS}
     written = {name: now for name, (was, now) in papers.items() if now and was != now}
-    changes = _changes(repo, old, new)
-    made = (path for path, (was, _) in changes.items() if not was)
-    there = any(os.path.lexists(repo.root / path) for path in made)  # as a task in place leaves it
-    argv, code, complaint = ("read-tree", "-m", "-u", repo.bare(old), repo.bare(new)), 0, ""
-    for lies in (False, True)[there:]:
-        repo.update_index({**written, **(_written(repo, changes) if lies else {})})
-        repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
-        code, _, complaint = repo.run(*argv)
-        if not code:
-            break
-    if code:
-        raise GitFailed(argv, code, complaint)
+    repo.update_index({**written, **_written(repo, _changes(repo, old, new))})
+    repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
+    repo.git("read-tree", "-m", "-u", repo.bare(old), repo.bare(new))
     repo.git("update-ref", "-d", _behind(repo), old)

@@ -95,10 +95,8 @@ def read(folder: Path, name: str) -> bytes | None:
 
 PROMPTS = ".kern/prompts"  # kern's own: no task can change them
 _HOOK = re.compile(
-    r"(pre-(commit|merge-commit|rebase|push|receive|applypatch|auto-gc)|update|(commit|applypatch"
-    r"|prepare-commit)-msg|post-(commit|checkout|merge|rewrite|receive|update|applypatch"
-    r"|index-change)|proc-receive|reference-transaction|push-to-checkout|sendemail-validate"
-    r"|fsmonitor-watchman)(\.(?!sample$).*)?"
+    r"(update|(pre|post|prepare|commit|applypatch|proc|reference|push-to|sendemail|fsmonitor)-[a-z-]+)"
+    r"(\.(?!sample$).*)?"
 )
 
 

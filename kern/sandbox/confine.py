@@ -1,7 +1,6 @@
 """Chooses what holds a child on this machine, tries it once, and puts it before each command."""
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import sys
@@ -126,7 +125,7 @@ class Sandbox:
         way = (str(_PROXY), *map(str, wall.ports(self.hosts))) if self.apart and self.relay else ()
         words = (wall.named(word, places) for word in argv)
         status = before.index(self.program) + 1
-        before += sys.executable, "-I", "-S", _entry(), *way, "--"
+        before += sys.executable, "-I", "-S", entry.__file__, *way, "--"
         return Confined((*before, *words), env, status, tuple(before), root, self)
 
     def _places(self, tree: Tree) -> dict[Path, Path]:
@@ -175,18 +174,12 @@ class Sandbox:
                     login.renew(needs, self.home, self.own / kind.home)
 
 
-def _entry() -> str:
-    """Compiled where it can be: that saves a child 4 ms."""
-    cached = importlib.util.cache_from_source(entry.__file__)
-    return cached if os.path.exists(cached) else entry.__file__
-
-
 def homes(folder: Path) -> None:
     """A child may have left anything in their caches. Raises OSError."""
     for own in (folder / kind.home for kind in Kind):
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in wall.caches():
-            login.clear(own, name, folder=True)
+        for name in wall.CACHES.values():
+            login.clear(own, Path(name), folder=True)
             (own / name).mkdir(mode=0o700, exist_ok=True)
     login.blanks(folder / "blank")
 

@@ -78,6 +78,7 @@ KEPT = Path("/run/kern/kept")  # what outlives a child of its home
 _BENEATH = Path("/run/kern/added")  # where the person's folders of `_added` lie
 _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 _SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
+CACHES = {name: name.replace("/", "-") for name in _SEEN["caches"]}  # with the name in what is kept
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
 
 
@@ -95,8 +96,7 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
     yield Mount(Access.WRITE, KEPT, own)
     for place in _homes(home):
         yield Mount(Access.EMPTY, place)
-        links = ((place / name, KEPT / flat(name)) for name in _SEEN["caches"])
-        yield from (Mount(Access.LINK, link, kept) for link, kept in links)
+        yield from (Mount(Access.LINK, place / name, KEPT / own) for name, own in CACHES.items())
     yield from _added(home)
     for path in dict.fromkeys((*programs, *toolchains(home, root))):
         if not any(path.is_relative_to(one) for one in system if one != Path("/var")):
@@ -105,14 +105,11 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
 
 def mountable(found: Iterable[Mount]) -> list[Mount]:
     """What is there. No link lies where something else is mounted, or on the way to it."""
-    found = [one for one in found if one.access is Access.LINK or _is_there(one)]
+    there = os.path.exists
+    found = [one for one in found if one.access is Access.LINK or there(one.source or one.target)]
     real = {one.target for one in found if one.access is not Access.LINK}
     taken = real.union(*(target.parents for target in real))
     return [one for one in found if one.access is not Access.LINK or one.target not in taken]
-
-
-def _is_there(one: Mount) -> bool:
-    return os.path.exists(one.source or one.target)
 
 
 def seen(path: Path, places: Mapping[Path, Path]) -> Path:
@@ -128,15 +125,6 @@ def named(text: str, places: Mapping[Path, Path]) -> str:
     for path, place in places.items():
         text = str(place).join(re.split(rf"{re.escape(str(path))}(?![\w.-])", text))
     return text
-
-
-def caches() -> Iterator[Path]:
-    """Where they lie in a home that is kept."""
-    return map(Path, map(flat, _SEEN["caches"]))
-
-
-def flat(name: str) -> str:
-    return name.replace("/", "-")
 
 
 def _homes(home: Path) -> list[Path]:
