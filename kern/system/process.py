@@ -64,6 +64,7 @@ def run(
     idle: float = 0,
     joined: bool = False,
     status: int = 0,
+    grace: tuple[float, float] = GRACE_S,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
     has ended, however it did; `mark` tells what that is after a kill of kern's. `total` and `idle`
@@ -92,7 +93,7 @@ def run(
             overflow = limit if printed() > limit else 0
         finally:
             if child:
-                end(child, PATIENCE_S if timed_out else GRACE_S)
+                end(child, PATIENCE_S if timed_out else grace)
             if not status:  # else all has ended with the sandbox
                 sweep(own)
             if child:
