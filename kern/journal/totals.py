@@ -132,10 +132,15 @@ def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
 
 
 def outages(of: Story) -> tuple[int, float]:
-    """How many, and their seconds; those of workers the run says itself."""
-    own = (one for one in of.of("outage") if "worker" not in one)
-    spans = {one.get("since") or 0.0: one.get("until") or 0.0 for one in own}
-    return len(spans), round(sum(until - since for since, until in spans.items()), 3)
+    """How many, and for how many seconds; those that several workers met at once are one."""
+    names = ("since", "until", "seconds")  # the last: of the wait that begins
+    met = [[one.get(name) or 0.0 for name in names] for one in of.of("outage")]
+    count, total, end = 0, 0.0, 0.0
+    for since, until, still in sorted(met):
+        count += since > end
+        total += max(until - still - max(since, end), 0.0)
+        end = max(end, until - still)
+    return count, round(total, 3)
 
 
 def waited(of: Story) -> str:
