@@ -67,6 +67,7 @@ def implement(site: Site, at: Situation) -> None:
     # In place what changed beside one that was idle is a person's.
     idle = site.rooms.place and said.idle and not earlier
     tree, violation = (start.tree, "") if idle else _left(site, start)
+    tree = _without_commits(site, start, tree) if site.rooms.place else tree
     refs.hold(site.repo, start, tree)
     facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": tree}
     facts["told"] = {one.id: one.text for one, _ in prompt.memory.chosen}
@@ -103,6 +104,14 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
         )
         tree = site.repo.tree_with(tree, dict.fromkeys(planted))
     return tree, ""
+
+
+def _without_commits(site: Site, start: StartRef, tree: str) -> str:
+    """In place, what a person committed meanwhile is none of the agent's."""
+    theirs = site.repo.changed(start.base, site.repo.head().commit)
+    same = [path for path, (_, new) in theirs.items() if site.repo.entry(tree, path) == new]
+    before = {path: site.repo.entry(start.tree, path) for path in same}
+    return site.repo.tree_with(tree, before) if same else tree
 
 
 # ---------------------------------------------------------------- what it is told
