@@ -28,6 +28,17 @@ _PATH = re.compile(
     """['"`\u2018\u201c]((?:/|~/)[^'"`\u2018\u2019\u201d\\n]+)['"`\u2019\u201d]"""
     r"""|(?:(?<![\w:./~-])|(?<=unix://))(~?/[^\s'"`:,;()<>\[\]\u2019\u201d]+)"""
 )
+# On the line that names a variable.
+_ABSENT = re.compile(
+    r"\bun(?:set|bound|defined)|not (?:be )?(?:set|found|defined|provided|given|present)|missing"
+    r"|requir|KeyError|environ|getenv|\bmust\b|\bempty\b|\bneed|expected|\bnull\b|\bNone\b",
+    re.I,
+)
+_UNRESOLVED = re.compile(
+    r"(?:could ?n.t resolve(?: host(?:name)?)?|could not translate host name|failed to resolve"
+    r"|ENOTFOUND|EAI_AGAIN|UnknownHostException|unknown host|dial tcp: lookup)\W+(\w[\w.-]*)",
+    re.I,
+)
 _PROGRAM = re.compile(r"([\w./+-]+): (?:command )?not found|command not found: ([\w./+-]+)")
 _ASK = 'for x; do [ -r "$x" ] || [ -h "$x" ] && printf r; [ -w "$x" ] && printf w; echo; done'
 _ASK_S, _ASKED = 10, 500
@@ -37,10 +48,14 @@ def sentences(output: str, held: Confined) -> list[str]:
     """A line each; none where nothing held it."""
     if held.sandbox is None:
         return []
-    lines, home = output.splitlines(), held.sandbox.home
+    lines, home, said = output.splitlines(), held.sandbox.home, list[str]()
     tried = list[tuple[str, Path]]()  # the setting that would open it, the place
     for number, line in enumerate(lines):
         near = [line, *lines[max(0, number - _BEFORE) : number + _AFTER]]
+        said += _variables(line, held) if _ABSENT.search(line) else ()
+        if held.sandbox.apart and (host := _UNRESOLVED.search(line)):
+            name = plain.line(host[1].rstrip("."), 100)
+            said.append(f"closed by the sandbox: {name}, but for programs that use a proxy")
         read_only = _READ_ONLY.search(line)
         if not (read_only or _MISSING.search(line)):
             continue
@@ -55,7 +70,15 @@ def sentences(output: str, held: Confined) -> list[str]:
     out = process.heard(argv, _ASK_S, env=held.env)[1] if tried else b""
     can = out.decode().splitlines()
     shut = [one for one, letters in zip(tried, can, strict=False) if one[0][0] not in letters]
-    return list(dict.fromkeys(_sentence(*one, home) for one in shut))[:_MOST]
+    return list(dict.fromkeys([*(_sentence(*one, home) for one in shut), *said]))[:_MOST]
+
+
+def _variables(line: str, held: Confined) -> Iterator[str]:
+    """But those that are kern's own to set."""
+    for name in re.findall(r"[A-Z][A-Z0-9_]{3,}", line):
+        own = name.startswith("KERN_") or name.endswith("_PROXY")
+        if name in os.environ and name not in held.env and not own:
+            yield f'{name} is not passed on: [sandbox] env = ["{name}"]'
 
 
 def _sentence(key: str, path: Path, home: Path) -> str:

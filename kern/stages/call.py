@@ -182,6 +182,7 @@ class Caller:
         reply = found.answer or nothing
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
+        output.check_version(agent, reply.version)
         self.sink(
             events.StageFinished(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, denied),

@@ -57,6 +57,7 @@ _BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
 _DEFAULTS = Settings()
 _FRONT = r"(?sm)---[ \t]*\n(.*?)^---[ \t]*$\n?"
 _SETTING = r"(?m)^[ \t]*(\w+)[ \t]*:(.*?)(?: #.*)?$"
+_EARLIER = r"(?m)(?<!\{)\{([A-Z][A-Z_]*)\}(?!\})|^#+ Mode `"
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
 # of any kind, and some punctuation beyond ASCII).
 _MENTION = r"(?<![!-~])@"
@@ -187,7 +188,7 @@ def read(role: Role, text: str, origin: str) -> Template:
     rows = re.findall(_SETTING, front[1] if front else "")
     named = {key: value.strip(" \t\"'") for key, value in rows}
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
-    if wrong := next(_faults(role, named, used), None):
+    if wrong := next(_faults(role, text, named, used), None):
         raise UsageError(f"{origin}{wrong[0]}", hint=wrong[1])
     given = ((key, reader) for key, reader in models.FIELDS.items() if named.get(key))
     by = {key: toml.checked(named[key], one, f"{origin}: {key}", "") for key, one in given}
@@ -196,7 +197,9 @@ def read(role: Role, text: str, origin: str) -> Template:
     return Template(role, (Choice(**by),), *parts, frozenset(used), origin)
 
 
-def _faults(role: Role, named: Mapping[str, str], used: set[str]) -> Iterator[tuple[str, str]]:
+def _faults(
+    role: Role, text: str, named: Mapping[str, str], used: set[str]
+) -> Iterator[tuple[str, str]]:
     """What is wrong, and what to write instead."""
     known, wanted = {*SECTIONS[role], *_EXEMPT[role]}, _EXEMPT[role][0]
     if not named.get("model") and not named.get("agent"):
@@ -204,6 +207,12 @@ def _faults(role: Role, named: Mapping[str, str], used: set[str]) -> Iterator[tu
     if other := ", ".join(sorted(named.keys() - models.FIELDS.keys())):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
         yield f": unknown setting in the front matter: {other}", hint
+    for match in re.finditer(_EARLIER, text):
+        name, line = (match[1] or "").lower(), text.count("\n", 0, match.start()) + 1
+        hint = 'put {% if mode == "NAME" %} above the section, {% endif %} below it'
+        if not name or name in known:
+            hint = f"write {{{{ {name} }}}} there" if name else hint
+            yield f":{line}: {match[0]} is what an earlier kern read", hint
     if unknown := ", ".join(sorted(used - known)):
         yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(known))}"
     if role is not Aide.PLANNER and wanted not in used:

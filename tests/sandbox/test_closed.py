@@ -18,6 +18,8 @@ from kern.sandbox.wall import Kind
 from kern.system import workspace
 from tests.sandbox.test_wall import needs_bwrap
 
+VARIABLE = 'DATABASE_URL is not passed on: [sandbox] env = ["DATABASE_URL"]'
+
 
 def opened(key: str, what: str) -> str:
     return f'closed by the sandbox: {what} ([sandbox] {key} = ["{what}"] opens it)'
@@ -44,6 +46,7 @@ def held(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     (home / "bin/tool").symlink_to(home / "src/tool.sh")
     (repo / "a.c").write_text(f'#include "{home}/data/in.csv"\n')
     monkeypatch.setenv("PATH", f"{home / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("DATABASE_URL", "postgres://mine")
     scope = workspace.scope(repo, "main")
     wanted = isolation.wanted(open_at(repo), scope, [], Person())
     with isolation.ready(wanted, Mode.BWRAP, lambda event: None) as held:
@@ -62,7 +65,14 @@ TOOLS = [  # a program, what it is asked, what is said
     ("sh", "echo x > ~/data/new", opened("write", "~/data")),
     ("touch", "touch ~/data/new", opened("write", "~/data")),
     ("rm", "rm ~/.cargo/bin/rustc", opened("write", "~/.cargo/bin")),
+    ("python3", "python3 -c \"import os; os.environ['DATABASE_URL']\"", VARIABLE),
+    ("sh", 'sh -uc "echo \\$DATABASE_URL"', VARIABLE),
+    ("node", "node -e \"throw Error('DATABASE_URL is required')\"", VARIABLE),
+    ("ssh", "ssh git@db.example", "closed by the sandbox: db.example, but for programs"),
+    ("curl", "curl -sS --noproxy '*' db.example", "closed by the sandbox: db.example, but for"),
     # Of what the tree lacks, or the machine, nothing is said.
+    ("python3", "python3 -c \"import os; os.environ['NOBODYS_OWN']\"", ""),
+    ("sh", "echo DATABASE_URL and all; exit 1", ""),
     ("cat", "cat gone.txt data/in.csv src/tool.sh", ""),
     ("cat", "cat ~/nothing/there /nothing", ""),
     ("sh", "echo x > ~/.local/bin/x/y || touch ~/.local/bin/z/y", ""),
@@ -90,6 +100,7 @@ WORDS = [  # of tools that may not be here
     ("see https://example.com~/data/in.csv: No such file or directory", ""),
     ("~/data/in.csv is fine", ""),
     ("cannot open '/dev/null' for reading: Permission denied", ""),
+    ("panicked: DATABASE_URL_OLD must be given", ""),
 ]
 
 
