@@ -14,12 +14,13 @@ SUM = re.compile(r"^\d+ done, .*", re.M)
 
 def write_end(name: str, row: Row, before: Row, there: Row, wrong: list[str]) -> None:
     """What is there as it was wanted stays as it is worded; what is as before is not named."""
-    asked = ("exit", "first", "line")
+    asked, done = ("exit", "first", "line"), row.get("done", False)
     ends = {key: value for key, value in row.get("then", {}).items() if key not in wrong}
-    ends |= {key: there[key] for key in wrong if key not in asked and there[key] != before[key]}
+    others = (key for key in wrong if key not in asked)
+    ends |= {key: there[key] for key in others if done or there[key] != before[key]}
     if "exit" in wrong:
         ends["exit"] = one_or_all([*dict.fromkeys(there["exit"])], there["exit"])
-    if not {"first", "line"} & {*ends}:  # the sum of a run, else how it begins
+    if not ({"first", "line"} & {*ends} or (done and "line" not in wrong)):
         outs, sums = there["line"], [SUM.search(out) for out in there["line"]]
         said = [
             one[0] if one else out.partition("\n")[0] for one, out in zip(sums, outs, strict=True)
@@ -51,7 +52,7 @@ def worded(value: Any) -> str:
     if isinstance(value, list):
         words = [json.dumps(one, ensure_ascii=False) for one in value]
         line = f"[{', '.join(words)}]"
-        return line if len(line) < 110 else "[\n" + "".join(f"  {one},\n" for one in words) + "]"
+        return line if len(line) < 200 else "[\n" + "".join(f"  {one},\n" for one in words) + "]"
     plain = isinstance(value, str) and all(c == "\n" or c.isprintable() for c in value)
     if plain and value.count("\n") > 1 and "'''" not in value:
         return f"'''\n{value}'''"

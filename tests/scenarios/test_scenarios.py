@@ -14,8 +14,9 @@ will do, or both, one after the other; `needs`: words of NEEDS, without which it
 were `asked`; the commits since (`log`) and what they changed (`tree`); `status`; `refs`; `spec`,
 `learnings` and `yours` on the disk; what is `left` (processes, files in the home folder and that
 for temporary files); `shell`: commands and their output. `…` stands for anything in a line. What
-`then` does not name is as it was before the first kern. `pytest tests/scenarios --bless` writes
-what is there into the table, so that the review reads the difference.
+`then` does not name is as DONE has it, where the story is `done`, else as it was before the first
+kern. `pytest tests/scenarios --bless` writes what is there into the table, so that the review reads
+the difference.
 """
 
 import os
@@ -31,7 +32,15 @@ from tests.scenarios.world import ENDS, HELD, MODE, NEEDS, Row, World, as_list
 
 pytestmark = pytest.mark.slow
 KEYS = {"spec", "files", "setup", "yours", "person", "agent", "kern", "stdin", "cwd", "env"}
-KEYS |= {"then_person", "meanwhile", "dies", "mode", "needs", "crash", "then", "table"}
+KEYS |= {"then_person", "meanwhile", "dies", "mode", "needs", "crash", "done", "then", "table"}
+DONE: Row = {  # the end of a story that is `done`, as far as `then` does not say otherwise
+    "exit": 0,
+    "line": "1 done, 1 unverified, 0 open; $0.03 (API-equivalent), … s",
+    "asked": "research implement commit",
+    "log": ["do the task"],
+    "tree": ["M SPEC.md", "A work.txt"],
+    "spec": "- [x] add a greeting\n  > **R**",
+}
 
 
 def read_tables(folder: Path) -> dict[str, Row]:
@@ -54,7 +63,9 @@ def check(name: str, row: Row, bless: bool = False) -> None:
     strange += [f"needs {word}" for word in {*needs} - {*NEEDS}]
     strange += [f"mode = {row['mode']}"] if row.get("mode", "off") not in ("off", "bwrap") else []
     assert not strange, f"{name}: not known: {', '.join(sorted(strange))}"
-    assert bless or "exit" in then, f"{name}: it has no end: then.exit and what else there is"
+    assert bless or "exit" in then or row.get("done"), (
+        f"{name}: it has no end: then.exit and what else there is"
+    )
     assert not (bless and os.environ.get("CI")), f"{name}: no --bless in CI, where nobody reads it"
 
 
@@ -73,7 +84,8 @@ def differences(row: Row, before: Row, there: Row) -> list[str]:
 def wanted_of(row: Row, before: Row) -> Row:
     then: Row = row.get("then", {})
     unasked: Row = {"exit": None, "line": [], "first": [], "shell": {}}
-    return unasked | before | then | {"yours": before["yours"] | then.get("yours", {})}
+    usual = DONE if row.get("done") else {}
+    return unasked | before | usual | then | {"yours": before["yours"] | then.get("yours", {})}
 
 
 def matches(key: str, wanted: Any, there: Any) -> bool:
