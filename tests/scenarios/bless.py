@@ -54,6 +54,6 @@ def worded(value: Any) -> str:
         line = f"[{', '.join(words)}]"
         return line if len(line) < 200 else "[\n" + "".join(f"  {one},\n" for one in words) + "]"
     plain = isinstance(value, str) and all(c == "\n" or c.isprintable() for c in value)
-    if plain and value.count("\n") > 1 and "'''" not in value:
+    if plain and value.count("\n") > 5 and "'''" not in value:
         return f"'''\n{value}'''"
     return json.dumps(value, ensure_ascii=False)

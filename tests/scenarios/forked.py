@@ -153,6 +153,8 @@ def become(job: dict[str, Any], main: Any) -> None:
         threading.Thread(target=obey, args=(place,), daemon=True).start()
         if job["events"]:
             Watch(job)
+        else:
+            os.fsync = lambda fd: None  # no story ends with the power
         sys.argv = ["kern", *job["argv"]]
         main()
         code = 0
