@@ -17,14 +17,18 @@ from kern.pipeline import project, trust
 from kern.pipeline.site import Leave, Site
 from kern.pipeline.trust import Started
 from kern.sandbox.confine import unheld
+from kern.system import workspace
 
 _WHY = "to tell whether the sandbox is why, kern runs once outside of it what is red in it"
 
 
 @contextlib.contextmanager
 def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
-    """Files that git sees are again as they were; what is new stays, and is named."""
-    before = visible(found)
+    """Files that git sees, and what is staged, are again as they were; what is new stays, and is
+    named.
+    """
+    before, head, index = visible(found), found.head(), found.git_dir / "index"
+    staged = workspace.read(index)
     try:
         yield
     finally:
@@ -38,6 +42,8 @@ def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
         if made := sorted(path for path, (was, _) in rows if not was):
             advice = "add to .gitignore what should not be committed"
             sink(Warned(f"the checks left {plain.some(made)}: {advice}"))
+        if staged and found.head() == head:  # else a check has committed, which stays
+            workspace.replace(index, staged, mode=0o644)
 
 
 def compared(
