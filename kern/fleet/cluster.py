@@ -28,7 +28,7 @@ from kern.git import history, refs
 from kern.git.repository import Repo
 from kern.journal import store as journal
 from kern.model import LEARNINGS, SPEC, Key
-from kern.system import lock, process, workspace
+from kern.system import lock, process, waits, workspace
 
 BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and the work to be mended
 _FROM = "refs/kern/from"  # in a worker's store: the remote's branches
@@ -36,6 +36,7 @@ _LOOK_S = 0.5
 _TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+_PAUSES = 0.5, 2.0, 0.0  # seconds; what others push and delete meanwhile can break one off
 _PUSH = ("push", "--quiet", "--no-verify")
 _LINE = re.compile(rb"[^\n]{1,1000000}\n?")  # of a journal
 _DASK: Any = distributed  # it has no types
@@ -43,12 +44,16 @@ _DASK: Any = distributed  # it has no types
 
 def _remote(repo: Repo, *argv: str) -> None:
     """Raises KernError where it does not answer as it should."""
-    code, _, said = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
-    if code:
-        raise KernError(
-            f"git {argv[0]} failed: {plain.line(plain.last(said), 200)}",
-            hint="see that caller and workers reach the remote: remote in your settings",
-        )
+    said = ""
+    for pause in _PAUSES:
+        code, _, said = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
+        if not code:
+            return
+        waits.sleep(pause)
+    raise KernError(
+        f"git {argv[0]} failed: {plain.line(plain.last(said), 200)}",
+        hint="see that caller and workers reach the remote: remote in your settings",
+    )
 
 
 # ---------------------------------------------------------------- on the worker
