@@ -6,6 +6,7 @@ Knows nothing of agents.
 """
 
 import contextlib
+import functools
 import os
 import secrets
 import signal
@@ -282,13 +283,16 @@ def tree_last(root: Path) -> dict[str, str]:
     """The PATH by which kern itself finds programs: those of the tree, where an agent may have
     left a `git`, come after all others.
     """
+    return {"PATH": _sorted(os.environ.get("PATH", os.defpath), root)}
 
+
+@functools.cache  # it is asked for with each git
+def _sorted(path: str, root: Path) -> str:
     def inside(one: str) -> bool:
         places = Path(os.path.normpath(one)), Path(os.path.realpath(one))
         return not os.path.isabs(one) or any(place.is_relative_to(root) for place in places)
 
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return {"PATH": os.pathsep.join(sorted(folders, key=inside))}
+    return os.pathsep.join(sorted(path.split(os.pathsep), key=inside))
 
 
 # ---------------------------------------------------------------- short commands
