@@ -22,6 +22,8 @@ from kern.system.workspace import Scope
 
 OUTPUT_LIMIT = 20_000_000  # bytes
 _TAIL = 8192  # bytes of the output that are read
+# Its parent is a shell, which waits for it whatever comes: one that kills its parent kills no kern.
+_PARENT = 'trap : INT TERM; sh -c "$1"; exit $?'
 
 
 @dataclass(slots=True)
@@ -76,7 +78,7 @@ class Gates:
 
     def _run(self, command: Gate, name: str, room: Room | None = None) -> Result:
         env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told
-        argv, log = ("sh", "-c", command.command), re.sub(r"[^A-Za-z0-9]+", "-", name)[:60]
+        argv, log = ("sh", "-c", _PARENT, "sh", command.command), re.sub(r"\W+", "-", name)[:60]
         how = {"limit": OUTPUT_LIMIT, "total": command.timeout}
         return replace(self.execute(argv, log, env, how, room=room), name=command.label)
 

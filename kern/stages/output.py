@@ -42,9 +42,12 @@ class Output:
         return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
 
     def only_reads(self, agent: Agent) -> bool:
-        """Whether no call of an agent that shows its calls can have written."""
+        """Whether no call of an agent that tells of its calls can have written: it shows them, or
+        it answered in its first turn.
+        """
         calls = {call.partition(" ")[0] for act in self.acts for call in act.calls}
-        return bool(self.acts) and calls <= {*agent.offers(Aide.JUDGE)}
+        told = bool(self.acts) or (self.answer is not None and self.answer.turns == 1)
+        return told and calls <= {*agent.offers(Aide.JUDGE)}
 
 
 def read(agent: Agent, place: Path, stage: Role, ended: Ended) -> Output:
