@@ -1,6 +1,7 @@
 """Standard output and error: UTF-8 whatever the locale, and a reader that goes away is no fault."""
 
 import contextlib
+import errno
 import io
 import os
 import select
@@ -16,7 +17,9 @@ class Patient(io.FileIO):
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data) or 0
-        except BrokenPipeError:
+        except OSError as exc:
+            if exc.errno not in (errno.EPIPE, errno.EIO):  # of a pipe, of a closed terminal
+                raise
             return memoryview(data).nbytes
 
 

@@ -1,6 +1,7 @@
 """kern interrupted or killed in the middle, and what the next kern finds."""
 
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -102,6 +103,22 @@ def test_an_interrupt_ends_everything_now_and_the_next_run_goes_on(
     assert git("log", "--format=%s") == "do the task\nstart"
     assert git("status", "--porcelain") == ""
     assert "half-done" not in git("show", "HEAD:a.txt")
+
+
+def test_a_closed_terminal_ends_a_run_with_its_own_exit_code(repo: Path, fake: Fake) -> None:
+    fake.script(implement=[HANG])
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "kern", "1", "0"]
+    env = {**os.environ, "PYTHONPATH": str(HERE.parent), "TERM": "xterm"}
+    kern = subprocess.Popen(argv, cwd=repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    sent = b""
+    while b"stage 2/3" not in sent:
+        sent += os.read(ours, 1 << 16)
+    os.close(ours)
+    kern.send_signal(signal.SIGHUP)
+    assert kern.wait(PATIENCE_S) == 128 + signal.SIGHUP
+    assert left(fake) == []
 
 
 def test_kern_under_nohup_outlives_the_terminal(git: Git, fake: Fake, begin: Begin) -> None:
