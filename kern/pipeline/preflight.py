@@ -55,7 +55,7 @@ def person_settings(root: Path) -> Person:
     if Path(os.path.realpath(file)).is_relative_to(root):
         raise UsageError(
             f"{file} lies in the repository, which would decide for you",
-            hint="unset XDG_CONFIG_HOME, or name a folder outside",
+            hint="set HOME, or XDG_CONFIG_HOME, to a folder outside of it",
         )
     try:
         data = file.read_bytes()

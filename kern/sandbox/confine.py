@@ -145,9 +145,10 @@ class Sandbox:
             yield from (*folders, *login.settings(needs, self.own / "blank", folders))
         yield from (Mount(Access.EMPTY, path) for path in self.hidden)
         opened = self.grants
+        devices = (*opened.devices, *(one for one in opened.write if one.startswith("/dev/")))
         for access, names in (
             *((Access.READ, opened.read), (Access.WRITE, opened.write)),
-            (Access.DEVICE, opened.devices),
+            (Access.DEVICE, devices),
         ):
             yield from (Mount(access, Path(os.path.expanduser(name))) for name in names)
         yield from wall.tree(kind, tree, room, self.tree.root)

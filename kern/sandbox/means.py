@@ -98,7 +98,7 @@ def _program(name: str) -> str:
 def reason(code: int, complaint: str) -> tuple[str, str]:
     """Why a trial failed, and what helps."""
     for known in _REASONS:
-        if known["sign"] in complaint:
+        if any(sign in complaint for sign in known["signs"]):
             return known["why"], known["remedy"]
     last = complaint.strip().splitlines()[-1:] or [f"it ended with {code}"]
     return f"bubblewrap does not work here: {last[0]}", "kern doctor"

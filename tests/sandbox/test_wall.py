@@ -220,8 +220,12 @@ def test_what_the_person_opens_is_open(world: World, tmp_path: Path) -> None:
         assert (world.sh(Kind.CHECK, f"cat {place}", grants=grants).returncode == 0) is reads
         done = world.sh(Kind.CHECK, f"echo y >> {place}", grants=grants)
         assert (done.returncode == 0) is writes
-    opened = Holding(devices=("/dev/zero",), read=(f"{tmp_path}/nowhere",))
-    assert world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened).stdout.strip() == "4"
+    for opened in (
+        Holding(devices=("/dev/zero",), read=(f"{tmp_path}/nowhere",)),
+        Holding(write=("/dev/zero",)),
+    ):
+        done = world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened)
+        assert done.stdout.strip() == "4"
 
 
 @needs_bwrap
@@ -346,6 +350,11 @@ def test_where_no_home_can_be_the_childrens_there_is_no_sandbox(
         ),
         ("bwrap: No permissions to create new namespace, likely …", "user namespaces are off"),
         ("bwrap: Creating new namespace failed: No space left on device", "used up"),
+        (
+            "bwrap: Creating new namespace failed: nesting depth or "
+            "/proc/sys/user/max_*_namespaces exceeded (ENOSPC)",
+            "allowed to nobody",
+        ),
         ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "/proc"),
         ("bwrap: Unknown option --unshare-cgroup-try", "too old"),
         ("bwrap: Can't bind mount /x on /newroot/x: Input/output error", "Can't bind mount /x"),
