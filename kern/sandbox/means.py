@@ -19,7 +19,7 @@ INSTALL = "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"
 _SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin"
 _NAMESPACES = (
     *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
-    *("--unshare-cgroup-try", "--cap-drop", "ALL"),
+    *("--cap-drop", "ALL"),
 )
 _REASONS = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text("utf-8"))["reasons"]
 
