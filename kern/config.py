@@ -195,7 +195,8 @@ _ROWS: toml.Rows = {
     "search": "take it out: git grep finds what kern search does not read",
     "branch": "git switch -c NAME, then kern",
     "jobs": "kern -j 4",
-    **dict.fromkeys(("notify", "fleet", "awake", "scheduler", "remote"), _MINE),
+    "scheduler": "kern --scheduler host:8786",
+    **dict.fromkeys(("notify", "fleet", "awake", "remote"), _MINE),
 }
 
 

@@ -16,7 +16,6 @@ class Many:
     copy: tuple[str, ...] = ()  # paths of the person's tree
     setup: str = ""  # for sh, once per worktree
     setup_s: float = _SETUP_S  # its time-out; 0: none
-    scheduler: str = ""  # of a cluster: its address, or a file that names it
     remote: str = ""  # where a cluster's workers fetch the repository from
 
     @property

@@ -40,8 +40,7 @@ class Person:
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
-    scheduler: str = ""  # of a cluster
-    remote: str = ""  # of its workers
+    remote: str = ""  # of a cluster's workers
     awake: bool = True  # the machine, while a run is on
 
 
@@ -63,10 +62,10 @@ _ROWS: toml.Rows = {
     "sandbox": lambda given: _TABLE({"mode": given} if isinstance(given, str) else given),
     "agent": toml.table({"http": endpoint.read}),
     "notify": toml.text,
-    "scheduler": toml.text,
     "remote": toml.text,
     "awake": toml.flag,
-    "fleet": "write scheduler and remote above the first table",
+    "scheduler": "take it out, and type: kern --scheduler host:8786",
+    "fleet": "write remote above the first table",
     "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
 }
 
@@ -109,6 +108,5 @@ def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 def over(own: Person, theirs: Settings) -> Settings:
     """A repository's settings with the person's."""
-    fleet = replace(theirs.fleet, scheduler=own.scheduler, remote=own.remote)
-    endpoint = theirs.endpoint or own.endpoint
+    fleet, endpoint = replace(theirs.fleet, remote=own.remote), theirs.endpoint or own.endpoint
     return replace(theirs, endpoint=endpoint, notify=own.notify, fleet=fleet)

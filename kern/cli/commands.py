@@ -279,12 +279,13 @@ def init(
 @app.command(rich_help_panel="Set up")
 def check(
     gates: Annotated[options.Names, Argument(metavar="GATE", help="Only these.")] = None,
+    jobs: Annotated[bool, Option("-j", "--jobs", help="In a fresh worktree too.")] = False,
     trust: options.Trusted = False,
 ) -> int:
     """Run the gates now, as a run would; the exit code says it."""
     from kern.cli import asking, project
 
-    return project.check(Path.cwd(), gates or (), asking.leave(trust))
+    return project.check(Path.cwd(), gates or (), asking.leave(trust), jobs=jobs)
 
 
 @app.command(rich_help_panel="Set up")

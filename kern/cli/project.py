@@ -1,6 +1,7 @@
 """`kern init` and `kern check`: the checks that a project has, found and run."""
 
 import difflib
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from kern.cli import asking
 from kern.config import FILE, Gate
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, GateEnded, Warned
+from kern.fleet import run as fleet
+from kern.fleet import worker, worktree
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
@@ -24,7 +27,7 @@ from kern.pipeline import agents, project, session, trial, trust
 from kern.pipeline.site import Leave, Options
 from kern.spec.parse import parse
 from kern.stages import prompts
-from kern.system import workspace
+from kern.system import process, workspace
 from kern.views.live import Console, style_of
 
 DEPTH = 3  # folders between the top level and a part
@@ -200,10 +203,12 @@ def _name(label: str) -> str:
 _ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"
 
 
-def check(folder: Path, names: Sequence[str], leave: Leave) -> int:
-    """Its exit code is that of a run which the gates let begin, or not."""
+def check(folder: Path, names: Sequence[str], leave: Leave, *, jobs: bool = False) -> int:
+    """Its exit code is that of a run which the gates let begin, or not. `jobs`: what is green is
+    tried where -j works, too.
+    """
     try:
-        results, notes = _ran(folder, names, leave)
+        results, notes = _ran(folder, names, leave, jobs=jobs)
     except Asked:
         print("stopped, as asked: not every gate was run", file=sys.stderr)
         return Exit.HELP_NEEDED
@@ -216,7 +221,7 @@ def check(folder: Path, names: Sequence[str], leave: Leave) -> int:
 
 
 def _ran(
-    folder: Path, names: Sequence[str], leave: Leave, *, compared: bool = True
+    folder: Path, names: Sequence[str], leave: Leave, *, compared: bool = True, jobs: bool = False
 ) -> tuple[list[Result], list[str]]:
     """How each ended, a row as it does; and what is to be said of them. `compared`: with what they
     do outside of the sandbox.
@@ -227,12 +232,17 @@ def _ran(
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as site:
             gates = _chosen(site.papers.settings().gates, names)
             table.expect(gates)
+            if process.OF in os.environ and not site.rooms.mounted:
+                worktree.set_up(site)
             apart = site.rooms.held and all(gate.room for gate in gates)
             with nullcontext() if apart else trial.unchanged(site.repo, table):
                 results = [was for _, was, _ in project.now(site, gates)]
             if not compared:
                 return results, []
             notes = trial.compared(site, gates, results, leave, hooked=not names)
+            if jobs:
+                green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
+                notes += worker.tried(site, fleet.yard(site), green)
             lost = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
             return results, [*notes, *(_ROOM.format(one.label) for one in lost if site.rooms.held)]
     finally:

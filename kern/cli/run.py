@@ -55,7 +55,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
     """The exit code where several tasks are to be carried out at once. What an earlier such run has
     left is settled first by a run that goes on by itself.
     """
-    where = options.scheduler or site.caller.settings.fleet.scheduler
+    where = options.scheduler
     jobs = options.jobs or many.AUTO * bool(where)
     if os.environ.get("KERN_FLEET"):
         if not site.rooms.mounted:

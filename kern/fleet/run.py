@@ -57,9 +57,9 @@ def run(site: Site, jobs: str, tell: Tell, hire: Hire | None = None) -> int:
     tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
     fleet.count, fleet.carry = (hire or here)(fleet.yard, jobs, tasks)
     fleet.tell, fleet.afar = tell, hire is not None
-    first, own = summary.begun(site), fleet.yard.many
-    where = many.told(str(fleet.count), options.scheduler or own.scheduler)
-    asked = (*own.asks, *first.commands)
+    first = summary.begun(site)
+    where = many.told(str(fleet.count), options.scheduler)
+    asked = (*fleet.yard.many.asks, *first.commands)
     yours = preflight.yours(site.repo, "workers")
     site.sink(replace(first, commands=asked, lands=f"{first.lands}; {where}", yours=yours))
     return fleet.run()
@@ -76,7 +76,7 @@ def settle(site: Site) -> None:
     worker.tidy(site, fleet.yard, told=False)
 
 
-def _yard(site: Site) -> Yard:
+def yard(site: Site) -> Yard:
     """Raises UsageError where a worktree cannot get what it is to have."""
     wanted = site.caller.settings.fleet
     if site.sandbox and isolation.rooms(site.sandbox, site.repo, site.caller.settings):
@@ -90,7 +90,7 @@ class Fleet(loop.Loop):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self.caller, self.repo, self.yard = site.caller, site.repo, _yard(site)
+        self.caller, self.repo, self.yard = site.caller, site.repo, yard(site)
         self.count, self.carry = here(self.yard, "1", 1)
         self.afar = False
         self.tell: Tell = lambda record: None

@@ -7,14 +7,14 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from subprocess import DEVNULL
 
 import kern
 from kern import plain
-from kern.config import FILE
+from kern.config import FILE, Gate
 from kern.errors import Exit, KernError
 from kern.fleet import work, worktree
 from kern.fleet.work import Job, Work
@@ -34,13 +34,13 @@ from kern.system.workspace import Scope
 _COMPLAINT = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
 _NO_FAULT = (Exit.HELP_NEEDED, Exit.LIMIT)  # what it says then is in SPEC.md and the journal
 _TAIL = 1 << 16  # bytes of what a child printed
+_LACKS = "[worktree] copy or setup brings it what git ignores (kern help settings)"
 _PORTS = 20_000, 40  # from which on, and how many for each worker
 
 
 def job(site: Site, one: Job) -> Job:
     """With what is the same for all of the run."""
     options = site.options
-    own = {process.OF: str(site.repo.root), process.ONTO: site.scope.branch, "KERN_TRUST": "1"}
     words = [] if options.wait else ["--no-wait"]
     words += [] if options.sign else ["--no-sign"]
     words += ["--allow-red"] if options.allow_red else []
@@ -49,7 +49,11 @@ def job(site: Site, one: Job) -> Job:
         words += ["--model", f"{role}={choice.model}"] if choice.model else []
         words += ["--agent", f"{role}={choice.agent}"] if choice.agent else []
     run = site.caller.run
-    return replace(one, run=run, options=tuple(words), variables=tuple(own.items()))
+    return replace(one, run=run, options=tuple(words), variables=tuple(_told(site).items()))
+
+
+def _told(site: Site) -> dict[str, str]:
+    return {process.OF: str(site.repo.root), process.ONTO: site.scope.branch, "KERN_TRUST": "1"}
 
 
 def papers(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
@@ -68,7 +72,9 @@ def carry_out(here: Yard, job: Job) -> Work:
     """By an ordinary kern; raises nothing that a worktree or a child can be to blame for."""
     try:
         made = _made(here, job)
-        code, printed = _run(here, job, made)
+        words = ("1", "0", "--task", str(job.number), *job.options)
+        env = {process.FLEET: job.run, **dict(job.variables)}
+        code, printed = _run(here, made, job.worker, words, env)
     except (KernError, OSError) as exc:
         hint = getattr(exc, "hint", worktree.AGAIN)
         return Work(job, 1, fault=str(exc), hint=hint, unfit=True, under_way=job.again)
@@ -91,30 +97,49 @@ def _made(here: Yard, job: Job) -> Repo:
     return made
 
 
-def _run(here: Yard, job: Job, made: Repo) -> tuple[int, str]:
+def _run(
+    here: Yard, made: Repo, number: int, words: Sequence[str], env: Mapping[str, str]
+) -> tuple[int, str]:
     """Exit code and what it printed last. It is this kern, whatever the worktree's folder holds."""
     ours = str(Path(kern.__file__).resolve().parent.parent)
     path = f"sys.path.insert(0, {ours!r}); " if ours in sys.path or "" in sys.path else ""
     begin = f"import sys; {path}from kern.cli.main import main; main()"
-    argv = [sys.executable, "-P", "-c", begin, "1", "0", "--task", str(job.number), *job.options]
     first, ports = _PORTS
-    own = {process.WORKER: str(job.worker), process.PORT: str(first + ports * job.worker)}
-    env = {**os.environ, **own, process.FLEET: job.run, **dict(job.variables)}
-    log = here.log(job.worker)
+    own = {process.WORKER: str(number), process.PORT: str(first + ports * number)}
+    log = here.log(number)
     before = log.stat().st_size if log.exists() else 0
     with here.guard:
         if here.closed:
             return -2, ""
         with log.open("ab") as out:
-            child = process.start(argv, made.root, env, DEVNULL, out, out)
-        here.at_work[job.branch] = child, made
+            argv = [sys.executable, "-P", "-c", begin, *words]
+            child = process.start(argv, made.root, {**os.environ, **own, **env}, DEVNULL, out, out)
+        here.at_work[number] = child, made
     try:
         code = child.wait()
     finally:
-        del here.at_work[job.branch]
+        del here.at_work[number]
     with log.open("rb") as printed:
         printed.seek(max(before, log.stat().st_size - _TAIL))
         return code, printed.read().decode("utf-8", "replace")
+
+
+def tried(site: Site, here: Yard, gates: Iterable[Gate]) -> Iterator[str]:
+    """A line for each that is red in a fresh worktree. Raises KernError."""
+    number = 1 + max((0, *worktree.numbers(here)))
+    made = worktree.make(here, number, site.repo.head().commit, "--detach")
+    try:
+        if here.home:
+            worktree.equip(made, here.home, here.many)
+        write(made, papers(site, site.papers.read(SPEC) or ""))
+        for gate in gates:
+            code, printed = _run(here, made, number, ("check", gate.name), _told(site))
+            said = _COMPLAINT.search(plain.block(printed))
+            why = said[1] if said else f"{_LACKS}; cat {here.log(number)}"
+            if code:
+                yield f"{gate.label} is red in a fresh worktree, where -j works: {why}"
+    finally:
+        worktree.remove(here, number, site.scope.base)
 
 
 def write(made: Repo, texts: Iterable[tuple[str, str]]) -> None:

@@ -46,7 +46,7 @@ class Yard:
     name: str  # of the project
     many: Many = field(default_factory=Many)
     home: Repo | None = None
-    at_work: dict[str, tuple[Popen[bytes], Repo]] = field(default_factory=dict)  # by work branch
+    at_work: dict[int, tuple[Popen[bytes], Repo]] = field(default_factory=dict)  # by number
     closed: bool = False  # none is to begin any more
     guard: threading.Lock = field(default_factory=threading.Lock)
     # Stops those on other machines, or with `True` ends them.

@@ -62,7 +62,7 @@ class Options:
     # Another way to carry out the tasks of a site, once all is made sure of: its exit code; None:
     # this one.
     instead: Callable[[Any], int | None] = lambda site: None
-    scheduler: str = ""  # of the cluster that works for it; empty: what kern.toml says
+    scheduler: str = ""  # of the cluster that works for it
     sign: bool = True  # where the person does
 
     @property

@@ -58,7 +58,7 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
 
 def _place(seen: Project, settings: Settings, options: Options, *, busy: bool) -> Iterator[str]:
     """Where it would work. `busy`: it has something to do."""
-    repo, where = seen.repo, options.scheduler or settings.fleet.scheduler
+    repo, where = seen.repo, options.scheduler
     yield f"{repo.root}, branch {repo.head().name}"
     yield f"run files: {seen.scope.folder}"
     if branch := repo.head().branch:

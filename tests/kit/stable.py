@@ -72,7 +72,7 @@ class Stable(Server):
                 "cwd": str(cwd),
                 "env": {**os.environ, **(env or {})},
             }
-            job |= {"stdin": os.devnull, "events": "", "at": 0, "what": "", **files}
+            job |= {"stdin": os.devnull, "at": None, **files}
             code = self.ask(job)
             said = [
                 Path(file).read_bytes().decode("utf-8", "surrogateescape")

@@ -19,13 +19,12 @@ def write_end(name: str, row: Row, before: Row, there: Row, wrong: list[str]) ->
     others = (key for key in wrong if key not in asked)
     ends |= {key: there[key] for key in others if done or there[key] != before[key]}
     if "exit" in wrong:
-        ends["exit"] = one_or_all([*dict.fromkeys(there["exit"])], there["exit"])
+        codes = there["exit"]
+        ends["exit"] = codes[0] if len({*codes}) == 1 else codes
     if not ({"first", "line"} & {*ends} or (done and "line" not in wrong)):
-        outs, sums = there["line"], [SUM.search(out) for out in there["line"]]
-        said = [
-            one[0] if one else out.partition("\n")[0] for one, out in zip(sums, outs, strict=True)
-        ]
-        ends["line" if any(sums) else "first"] = one_or_all(said, said)
+        sums = [(SUM.search(out) or [""])[0] for out in there["line"]]
+        said = sums if any(sums) else [out.partition("\n")[0] for out in there["line"]]
+        ends["line" if any(sums) else "first"] = said if len(said) > 1 else said[0]
     for key in ("yours", "shell"):
         ends[key] = {k: v for k, v in there[key].items() if v != before.get("yours", {}).get(k)}
     written = [f"then.{k} = {worded(ends[k])}\n" for k in ENDS if k in ends and ends[k] != {}]
@@ -41,18 +40,10 @@ def write_end(name: str, row: Row, before: Row, there: Row, wrong: list[str]) ->
         file.truncate()
 
 
-def one_or_all(different: list[Any], every: list[Any]) -> Any:
-    return different[0] if len(different) == 1 else every
-
-
 def worded(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{json.dumps(k)} = {json.dumps(v, ensure_ascii=False)}" for k, v in value.items())
         return f"{{ {', '.join(pairs)} }}"
-    if isinstance(value, list):
-        words = [json.dumps(one, ensure_ascii=False) for one in value]
-        line = f"[{', '.join(words)}]"
-        return line if len(line) < 200 else "[\n" + "".join(f"  {one},\n" for one in words) + "]"
     plain = isinstance(value, str) and all(c == "\n" or c.isprintable() for c in value)
     if plain and value.count("\n") > 5 and "'''" not in value:
         return f"'''\n{value}'''"

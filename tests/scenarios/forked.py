@@ -2,9 +2,9 @@
 and kern's imports are paid for once. Of kern it knows the entry point's name and nothing else.
 
 A job per line, {"argv", "cwd", "env", "stdin", "out", "err", "events", "at", "what"}; answers the
-exit code. `events` names a file for what kern writes that lasts, see `Watch`; before the `at`-th of
-these, or before `at` itself (`stage2.json 3`: the third of that name), `what` happens: a signal's
-name, or an errno's with which that write fails.
+exit code. Where `at` is given, the file `events` lists what kern writes that lasts, see `Watch`;
+before the `at`-th of these, or before `at` itself (`stage2.json 3`: the third of that name), `what`
+happens: a signal's name, or an errno's with which that write fails.
 """
 
 import contextlib
@@ -151,7 +151,7 @@ def become(job: dict[str, Any], main: Any) -> None:
         tempfile.tempdir = None  # it was asked for before the fork, in another environment
         place = os.path.join(job["env"].get("FAKE_CLAUDE", ""), "kill")
         threading.Thread(target=obey, args=(place,), daemon=True).start()
-        if job["events"]:
+        if job["at"] is not None:
             Watch(job)
         else:
             os.fsync = lambda fd: None  # no story ends with the power

@@ -86,7 +86,7 @@ def disturb(case: Case, world: World, typed: str) -> list[str]:
         code, out = world.kern(typed)
         kill_at.unlink()
     else:
-        code, out = world.kern(typed, str(world.top / "events"), case.at, case.what)
+        code, out = world.kern(typed, case.at, case.what)
     (world.top / "fake/killed").touch()
     wrong = ["a traceback"] if "Traceback" in out else []
     if case.what.startswith("SIG"):
@@ -114,14 +114,9 @@ def in_between(world: World) -> list[str]:
 
 
 def distance(wanted: Row, there: Row, *, left: bool = True) -> list[str]:
-    lines = []
-    for key in COMPARED if left else COMPARED[:-1]:
-        value = there[key]
-        if key == "refs":
-            value = [ref for ref in value if ref in wanted["refs"] or not KEPT.match(ref)]
-        if not stories.matches(key, wanted[key], value):
-            lines.append(f"{key} is\n{stories.joined(value)}\nnot\n{stories.joined(wanted[key])}")
-    return lines
+    refs = [ref for ref in there["refs"] if ref in wanted["refs"] or not KEPT.match(ref)]
+    compared = {key: wanted[key] for key in (COMPARED if left else COMPARED[:-1])}
+    return [*stories.differences(compared, {**there, "refs": refs}).values()]
 
 
 class Telling:
@@ -137,7 +132,7 @@ class Telling:
         self.world = World(folder / "w", self.row, server)
         self.wanted = stories.wanted_of(self.row, self.world.furnish(fresh))
         self.kept = shutil.copytree(self.world.top, folder / "kept", symlinks=True)
-        self.world.kern(self.typed, str(self.world.top / "events"))
+        self.world.kern(self.typed, 0)
         self.events = (self.world.top / "events").read_text().splitlines()
         assert distance(self.wanted, self.world.look()) == [], f"{name}: undisturbed"
 
@@ -193,7 +188,7 @@ def test_the_order_of_the_durable_writes(telling: Telling, order: list[str]) -> 
 def test_killed_again_and_again_it_still_gets_there(telling: Telling) -> None:
     """Each kern lives one write longer than the one before."""
     world, deaths = telling.anew(), 0
-    while world.kern(telling.typed, str(world.top / "events"), deaths + 1, "SIGKILL")[0] == -9:
+    while world.kern(telling.typed, deaths + 1, "SIGKILL")[0] == -9:
         (world.top / "fake/killed").touch()
         assert in_between(world) == []
         deaths += 1

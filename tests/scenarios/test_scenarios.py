@@ -14,9 +14,9 @@ will do, or both, one after the other; `needs`: words of NEEDS, without which it
 were `asked`; the commits since (`log`) and what they changed (`tree`); `status`; `refs`; `spec`,
 `learnings` and `yours` on the disk; what is `left` (processes, files in the home folder and that
 for temporary files); `shell`: commands and their output. `…` stands for anything in a line. What
-`then` does not name is as DONE has it, where the story is `done`, else as it was before the first
-kern; an exit code that is not named is 0. A key above the rows holds for all of a table. `pytest
-tests/scenarios --bless` writes what is there into the table, so that the review reads the
+`then` does not name is as at the end of USUAL, where the story is `done`, else as it was before
+the first kern; an exit code that is not named is 0. A key above the rows holds for all of a table.
+`pytest tests/scenarios --bless` writes what is there into the table, so that the review reads the
 difference.
 """
 
@@ -34,14 +34,7 @@ from tests.scenarios.world import ENDS, HELD, MODE, NEEDS, Row, World, as_list
 pytestmark = pytest.mark.slow
 KEYS = {"spec", "files", "setup", "yours", "person", "agent", "kern", "stdin", "cwd", "env"}
 KEYS |= {"then_person", "meanwhile", "dies", "mode", "needs", "crash", "done", "then", "table"}
-DONE: Row = {  # the end of a story that is `done`, as far as `then` does not say otherwise
-    "exit": 0,
-    "line": "1 done, 1 unverified, 0 open; $0.03 (API-equivalent), … s",
-    "asked": "research implement commit",
-    "log": ["do the task"],
-    "tree": ["M SPEC.md", "A work.txt"],
-    "spec": "- [x] add a greeting\n  > **R**",
-}
+USUAL = "a task is done, and what is yours stays yours"  # its end is that of each that is `done`
 
 
 def read_tables(folder: Path) -> dict[str, Row]:
@@ -72,44 +65,36 @@ def check(name: str, row: Row, bless: bool = False) -> None:
 
 def skip_without(row: Row) -> None:
     words = [*row.get("needs", "").split(), *["bwrap"][: row.get("mode", MODE) == "bwrap"]]
-    if missing := [word for word in words if not NEEDS[word]()]:
+    if missing := [word for word in words if not NEEDS[word]]:
         pytest.skip(f"a story needs {', '.join(missing)}")
 
 
-def differences(row: Row, before: Row, there: Row) -> list[str]:
-    """The keys of what is not as it is wanted."""
-    wanted = wanted_of(row, before)
-    return [key for key in ENDS if not matches(key, wanted[key], there[key])]
+def differences(wanted: Row, there: Row) -> dict[str, str]:
+    """What is not as it is wanted, with the words that say so."""
+    wrong = [key for key in wanted if not matches(key, wanted[key], there[key])]
+    return {key: f"{key} is\n{joined(there[key])}\nnot\n{joined(wanted[key])}" for key in wrong}
 
 
 def wanted_of(row: Row, before: Row) -> Row:
     then: Row = row.get("then", {})
     unasked: Row = {"exit": 0, "line": [], "first": [], "shell": {}}
-    usual = DONE if row.get("done") else {}
+    usual = ROWS[USUAL]["then"] if row.get("done") else {}
     return unasked | before | usual | then | {"yours": before["yours"] | then.get("yours", {})}
 
 
 def matches(key: str, wanted: Any, there: Any) -> bool:
-    match key:
-        case "exit":
-            return as_list(wanted) == there or [*dict.fromkeys(there)] == [wanted]
-        case "yours" | "shell":
-            return all(pattern(wanted.get(k, "")).fullmatch(v) for k, v in there.items())
-        case "line" | "first":
-            return all(map(has_line if key == "line" else begins, as_list(wanted), there))
-        case _:
-            return pattern(wanted).fullmatch(joined(there)) is not None
-
-
-def begins(wanted: str, out: str) -> bool:
-    return not wanted or pattern(f"{wanted}\n").match(f"{out}\n") is not None
-
-
-def has_line(wanted: str, out: str) -> bool:
-    return any(pattern(wanted).search(line) for line in out.splitlines() or [""])
+    if key == "exit":
+        return as_list(wanted) == there or [*dict.fromkeys(there)] == [wanted]
+    if key in ("line", "first"):
+        find = re.search if key == "line" else re.match
+        pairs = zip(as_list(wanted), there, strict=False)
+        return all(find(pattern(one), out) for one, out in pairs)
+    return pattern(wanted).fullmatch(joined(there)) is not None
 
 
 def joined(value: Any) -> str:
+    if isinstance(value, dict):
+        value = [f"{name}: {joined(one)}" for name, one in value.items()]
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value).strip("\n")
 
 
@@ -130,10 +115,8 @@ def test_scenario(
     world = World(tmp_path / "w", row, server)
     before = world.furnish(fresh)
     there = world.play()
-    wrong = differences(row, before, there)
-    if wrong and bless:
-        write_end(name, row, before, there, wrong)
-        return
-    wanted = wanted_of(row, before)
-    lines = [f"{k} is\n{joined(there[k])}\nnot\n{joined(wanted[k])}" for k in wrong]
-    assert not wrong, "\n".join([f"{name}:", *lines])
+    wrong = differences(wanted_of(row, before), there)
+    if bless and wrong:
+        write_end(name, row, before, there, [*wrong])
+    elif wrong:
+        pytest.fail("\n".join([f"{name}:", *wrong.values()]), pytrace=False)

@@ -1,6 +1,5 @@
 """A story's world: a folder with the project, a home, the agent; sealed from the machine."""
 
-import contextlib
 import json
 import os
 import re
@@ -8,11 +7,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.kit.stable import Server
 
@@ -23,31 +25,29 @@ ENDS += ("yours", "left", "shell")  # type: ignore[assignment]
 MODE = os.environ.get("KERN_TEST_SANDBOX", "off")
 HELD = ", in the sandbox"  # ends the name of a story that is told in both
 HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
-NEEDS: dict[str, Callable[[], object]] = {
-    "hooks": lambda: HOOKS,
-    "bwrap": lambda: not subprocess.call(["bwrap", "--dev-bind", "/", "/", "true"], stderr=-3),
-    "git-lfs": lambda: shutil.which("git-lfs"),
-    "ssh-keygen": lambda: shutil.which("ssh-keygen"),
-}
-CONFIG = "[user]\nname=t\nemail=t@example.com\n[init]\ndefaultBranch=main\n[core]\nfsync=none\n"
-RESEARCHED = re.compile(  # what the stand-in finds where its script has nothing else
-    r"(?m)> \*\*Research:\*\*(?=(\r?)$)"
-    r"(?:\r?\n *>   - (?:Files: a.txt:1-1|Pattern: a.txt:1|Constraint: none)(?=\r?$)){3}"
-)
+NEEDS: dict[str, object] = {one: shutil.which(one) for one in ("bwrap", "git-lfs", "ssh-keygen")}
+NEEDS["bwrap"] = NEEDS["bwrap"] and not subprocess.call("bwrap --dev-bind / / true", shell=True)
+NEEDS["hooks"] = HOOKS
+SEALED = """HOME={W}/home TMPDIR={W}/tmp TZ=UTC LANG=C.UTF-8 FAKE_CLAUDE={W}/fake KERN_DIR={W}/kern
+GIT_CONFIG_NOSYSTEM=1 KERN_TRUST=1 IS_SANDBOX=1 KERN_TEST_WAITS=0.2 PYTHONPATH={TOP} TOP={TOP}"""
+# What the stand-in finds where its script has nothing else.
+FOUND = r"> \*\*Research:\*\*(\r?\n *>   - (Files: a.txt:1-1|Pattern: a.txt:1|Constraint: none)){3}"
 # What no two runs have alike.
 VARIES = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"
     r"|\b\d+(?:\.\d+)?(?= (?:s|ms|min)\b)|(?<=kern-)run-\w+|(?<=\bpid )\d+"
 )
 # What kern keeps of its own in a home, and what `furnish` lays there.
-OWN = re.compile(
-    r"home/\.(?:gitconfig|(?:local|local/state|config|cache)$|cache/pre-commit|(?:local/state|config)/kern)"
+OWN = (
+    r"home/\.(gitconfig|(local(/state)?|config|cache)$|cache/pre-commit|(local/state|config)/kern)"
 )
 LOOKS = {
     "log": "git log --reverse --format=%s $START..HEAD",
-    "tree": "git diff --name-status --no-renames $START HEAD",
+    "tree": "git diff --name-status --no-renames $START HEAD | tr '\\t' ' '",
     "status": "git status --porcelain --ignored -uall",
-    "refs": "git for-each-ref --format='%(refname)'; git symbolic-ref HEAD; git worktree list",
+    "refs": "git for-each-ref --format='%(refname)'; git symbolic-ref HEAD;"
+    "git worktree list --porcelain | grep ^worktree",
+    "left": "cd $W; find home tmp -mindepth 1",
 }
 USUAL = ("refs/heads/main", "worktree W/project")
 
@@ -65,18 +65,10 @@ class World:
     @property
     def env(self) -> dict[str, str]:
         top, mode = str(self.top), self.row.get("mode", MODE)
-        path = [f"{top}/fake/bin", os.environ["PATH"], *([f"{HOOKS}/bin"] if HOOKS else [])]
-        path += [f"{HOOKS}/node_modules/.bin"] if HOOKS else []
-        env = {"HOME": f"{top}/home", "TMPDIR": f"{top}/tmp", "TZ": "UTC", "LANG": "C.UTF-8"}
-        env |= {"FAKE_CLAUDE": f"{top}/fake", "KERN_DIR": f"{top}/kern", "W": top, "HOOKS": HOOKS}
-        env |= {
-            "PATH": os.pathsep.join(path),
-            "PYTHONPATH": str(TOP),
-            "TOP": str(TOP),
-            "KERN_SANDBOX": mode,
-        }
-        env |= {"GIT_CONFIG_NOSYSTEM": "1", "KERN_TRUST": "1", "IS_SANDBOX": "1"}
-        env |= {"KERN_TEST_WAITS": "0.2"}
+        path = [f"{top}/fake/bin", os.environ["PATH"]]
+        path += [f"{HOOKS}/{name}" for name in ("bin", "node_modules/.bin") if HOOKS]
+        env = dict(one.split("=") for one in SEALED.format(W=top, TOP=TOP).split())
+        env |= {"PATH": ":".join(path), "W": top, "HOOKS": HOOKS, "KERN_SANDBOX": mode}
         env |= {name: os.environ[name] for name in os.environ if name.startswith("COVERAGE_")}
         return env | {k: v.replace("$W", top) for k, v in self.row.get("env", {}).items()}
 
@@ -90,21 +82,17 @@ class World:
     def furnish(self, fresh: Path) -> Row:
         """What is there before the first kern."""
         shutil.copytree(fresh, self.top, symlinks=True)
-        row, fake = self.row, self.top / "fake"
-        self.write({"SPEC.md": row.get("spec", "- [ ] add a greeting\n"), **row.get("files", {})})
-        (fake / "script.json").write_text(json.dumps(row.get("agent", {})))
+        row = self.row
+        files = {"SPEC.md": row.get("spec", "- [ ] add a greeting\n"), **row.get("files", {})}
+        self.write(files | {"../fake/script.json": json.dumps(row.get("agent", {}))})
         if row.get("mode", MODE) != "off":
-            own, places = (
-                self.top / "home/.config/kern/config.toml",
-                [str(fake)] + [HOOKS] * bool(HOOKS),
-            )
-            own.parent.mkdir(parents=True)
-            own.write_text(f'[sandbox]\nwrite = {places}\nenv = ["FAKE_CLAUDE", "W", "HOOKS"]\n')
+            places = [str(self.top / "fake"), *([HOOKS] if HOOKS else [])]
+            own = f'[sandbox]\nwrite = {places}\nenv = ["FAKE_CLAUDE", "W", "HOOKS"]\n'
+            self.write({"../home/.config/kern/config.toml": own})
         self.shell(f"{row.get('setup', '')}\ngit add -A; git commit -qm tasks --allow-empty")
         self.write(row.get("yours", {}))
-        look = "git rev-parse -q --verify HEAD || true"
-        start = self.shell(f"{{ {row.get('person', 'true')}\n}} >&2; {look}").strip()
-        row["env"] = {**row.get("env", {}), "START": start}
+        lines = f"{{ {row.get('person', 'true')}\n}} >&2; git rev-parse -q --verify HEAD || true"
+        row["env"] = {**row.get("env", {}), "START": self.shell(lines).strip()}
         return self.look()
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -116,75 +104,54 @@ class World:
 
     def play(self) -> Row:
         """What is there at the end."""
-        typed, between = self.row["kern"], as_list(self.row.get("then_person", []))
+        typed, *rest = (as_list(self.row.get(k, [])) for k in ("kern", "dies", "then_person"))
         ran = []
-        dies = as_list(self.row.get("dies", []))
-        for number, words in enumerate(as_list(typed)):
-            last = dies[number] if number < len(dies) else ""
-            ran.append(self.kern(words, str(self.top / "events") if last else "", last, "SIGKILL"))
-            if number < len(between):
-                self.shell(between[number])
+        for words, dies, lines in zip_longest(typed, *rest):
+            ran.append(self.kern(words, dies or None, "SIGKILL"))
+            self.shell(lines or ":")
         codes, outs = [code for code, _ in ran], [out for _, out in ran]
         return {"exit": codes, "line": outs, "first": outs, **self.look()}
 
-    def kern(
-        self, typed: str, events: str = "", at: int | str = 0, what: str = ""
-    ) -> tuple[int, str]:
-        """Its exit code, and what it says; with something that happens, see forked.py."""
-        (self.top / "stdin").write_text(self.row.get("stdin", ""))
-        (self.top / "out").write_text("")
-        cwd = self.top / "project" / self.row.get("cwd", ".")
-        job: Row = {"argv": shlex.split(typed), "cwd": str(cwd), "env": self.env, "at": at}
-        job |= {name: str(self.top / name) for name in ("stdin", "out")}
-        job |= {"err": job["out"], "events": events, "what": what}
-        ended = threading.Event()
-        beside = threading.Thread(target=self.do_meanwhile, args=(ended,))
-        beside.start()
-        try:
-            code = int(self.server.ask(job))
-        finally:
-            ended.set()
-            beside.join()
-        return code, self.plain((self.top / "out").read_text())
-
-    def do_meanwhile(self, ended: threading.Event) -> None:
-        open_ = dict(self.row.get("meanwhile", {}))
-        open_ = {k: v for k, v in open_.items() if not (self.top / "fake" / k).exists()}
-        while open_ and not ended.wait(0.01):
-            for name in [one for one in open_ if (self.top / f"fake/{one}.waits").exists()]:
-                with (self.top / "meanwhile").open("a") as file:
-                    file.write(self.shell(open_.pop(name), must=False))
-                (self.top / "fake" / name).touch()
+    def kern(self, typed: str, at: int | str | None = None, what: str = "") -> tuple[int, str]:
+        """Its exit code, and what it says; `at`: its writes are heard, see forked.py."""
+        self.write({"../stdin": self.row.get("stdin", ""), "../out": ""})
+        job: Row = {"argv": shlex.split(typed), "env": self.env, "at": at, "what": what}
+        job |= {name: str(self.top / name) for name in ("stdin", "out", "events")}
+        job |= {"err": job["out"], "cwd": str(self.top / "project" / self.row.get("cwd", "."))}
+        with ThreadPoolExecutor(1) as pool:
+            code = pool.submit(self.server.ask, job)
+            acts = {self.top / "fake" / k: v for k, v in self.row.get("meanwhile", {}).items()}
+            while acts := {k: v for k, v in acts.items() if not k.exists() and not code.done()}:
+                wait([code], 0.01)
+                for name in (one for one in acts if Path(f"{one}.waits").exists()):
+                    with (self.top / "meanwhile").open("a") as file:
+                        file.write(self.shell(acts[name], must=False))
+                    name.touch()
+        return int(code.result()), self.plain((self.top / "out").read_text())
 
     def plain(self, text: str) -> str:
         """Without what no two runs have alike."""
         text = re.sub(r"(?m)^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ", "", text)
-        return RESEARCHED.sub("> **R**", VARIES.sub("…", text.replace(str(self.top), "W")))
+        return re.sub(FOUND, "> **R**", VARIES.sub("…", text.replace(str(self.top), "W")))
 
     def look(self) -> Row:
         """All that a person can look at, in the words of git and of files."""
         asks = "; echo =====; ".join(f"{{ {look}; }} 2>/dev/null" for look in LOOKS.values())
         parts = [part.strip("\n") for part in self.shell(asks, must=False).split("=====\n")]
         seen: Row = {k: self.plain(v).splitlines() for k, v in zip(LOOKS, parts, strict=True)}
-        seen["tree"] = [line.replace("\t", " ") for line in seen["tree"]]
-        refs = [re.sub(r"^(W/\S*) .*", r"worktree \1", line) for line in seen["refs"]]
-        seen["refs"] = [line for line in refs if line not in USUAL]
+        seen["refs"] = [line for line in seen["refs"] if line not in USUAL]
         yours = [name.removeprefix("x:") for name in self.row.get("yours", {})]
         seen |= {"spec": self.text("SPEC.md"), "learnings": self.text("LEARNINGS.md")}
         seen |= {"yours": {name: self.text(name) for name in yours}, "asked": self.asked()}
-        places = (path for name in ("tmp", "home") for path in (self.top / name).rglob("*"))
-        left = [one for path in places if not OWN.match(one := str(path.relative_to(self.top)))]
+        left = [one for one in seen["left"] if not re.match(OWN, one)]
         shell = self.row.get("then", {}).get("shell", {})
         seen["shell"] = {k: self.plain(self.shell(k, must=False)).strip("\n") for k in shell}
         return seen | {"left": sorted([*left, *self.living()])}
 
     def text(self, name: str) -> str:
         path = self.top / "project" / name
-        return (
-            self.plain(path.read_bytes().decode(errors="replace")).strip("\n")
-            if path.is_file()
-            else ""
-        )
+        data = path.read_bytes() if path.is_file() else b""
+        return self.plain(data.decode(errors="replace")).strip("\n")
 
     def asked(self) -> str:
         made = (self.top / "fake/calls.jsonl").read_text().splitlines()
@@ -193,29 +160,18 @@ class World:
 
     def living(self) -> Iterator[str]:
         """What kern started here, and lives; a zombie has no environment."""
-        mark = f"FAKE_CLAUDE={self.top / 'fake'}\0".encode()
-        for place in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if mark in (place / "environ").read_bytes():
-                    words = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    yield f"alive: {self.plain(words.strip())}"
+        for one in psutil.process_iter(["environ", "cmdline"]):
+            if (one.info["environ"] or {}).get("FAKE_CLAUDE") == str(self.top / "fake"):
+                yield f"alive: {self.plain(' '.join(one.info['cmdline']))}"
 
 
 def make_fresh(top: Path) -> Path:
     """One committed repository and one agent; every story begins with a copy."""
-    body = (TOP / "tests/scenarios/agent.py").read_text()
-    files = {"home/.gitconfig": CONFIG, "fake/calls.jsonl": ""}
-    files |= {"fake/auth.json": '{"loggedIn": true, "authMethod": "claude.ai"}'}
-    files |= {"fake/bin/claude": f"#!{sys.executable} -IS\n{body}"}
-    files |= {"fake/bin/kern": f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n'}
-    files |= {"project/a.txt": "one\ntwo\n", "project/own.txt": "mine\n"}
-    for name, text in files.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_text(text)
-        (top / name).chmod(0o755 if "/bin/" in name else 0o644)
-    env = {"PATH": os.environ["PATH"], "HOME": str(top / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
-    for words in ("init -q --template=", "add -A", "commit -qm start"):
-        subprocess.run(["git", *words.split()], cwd=top / "project", env=env, check=True)
-    for name in ("tmp", "project/.git/hooks", "project/.git/info"):
-        (top / name).mkdir()
+    here = Path(__file__).parent
+    shutil.copytree(here / "fresh", top, dirs_exist_ok=True)
+    world, agent = World(top, {}, Server("")), (here / "agent.py").read_text()
+    world.write({"x:../fake/bin/claude": f"#!{sys.executable} -IS\n{agent}"})
+    world.write({"x:../fake/bin/kern": f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n'})
+    world.shell("git init -q --template=; mkdir .git/hooks .git/info ../tmp; git add -A")
+    world.shell("git commit -qm start")
     return top

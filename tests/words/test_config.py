@@ -68,7 +68,7 @@ def test_every_setting_is_read() -> None:
         ("search = []", "git grep"),
         ("branch = 'x'", "git switch"),
         ("jobs = 4", "kern -j 4"),
-        *((f"{word} = 1", person.FILE) for word in ("notify", "fleet", "awake", "scheduler")),
+        *((f"{word} = 1", person.FILE) for word in ("notify", "fleet", "awake", "remote")),
     ],
 )
 def test_an_old_setting_names_the_new_one(text: str, hint: str) -> None:
