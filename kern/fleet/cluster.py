@@ -36,7 +36,6 @@ _LOOK_S = 0.5
 _TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
-_PAUSES = 0.5, 2.0, 0.0  # seconds; what others push and delete meanwhile can break one off
 _PUSH = ("push", "--quiet", "--no-verify")
 _LINE = re.compile(rb"[^\n]{1,1000000}\n?")  # of a journal
 _DASK: Any = distributed  # it has no types
@@ -45,11 +44,11 @@ _DASK: Any = distributed  # it has no types
 def _remote(repo: Repo, *argv: str) -> None:
     """Raises KernError where it does not answer as it should."""
     said = ""
-    for pause in _PAUSES:
+    for pause in (0.0, 0.5, 2.0):  # what others push and delete meanwhile can break one off
+        waits.sleep(pause)
         code, _, said = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
         if not code:
             return
-        waits.sleep(pause)
     raise KernError(
         f"git {argv[0]} failed: {plain.line(plain.last(said), 200)}",
         hint="see that caller and workers reach the remote: remote in your settings",

@@ -10,6 +10,7 @@ from kern import plain
 from kern.config import Gate
 from kern.errors import UsageError
 from kern.events import GateStarted, Sink, Warned
+from kern.git.in_place import restore_index
 from kern.git.repository import Repo
 from kern.git.room import visible
 from kern.model import Result
@@ -27,8 +28,7 @@ def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
     """Files that git sees, and what is staged, are again as they were; what is new stays, and is
     named.
     """
-    before, head, index = visible(found), found.head(), found.git_dir / "index"
-    staged = workspace.read(index)
+    before, head, staged = visible(found), found.head(), workspace.read(found.git_dir / "index")
     try:
         yield
     finally:
@@ -43,7 +43,7 @@ def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
             advice = "add to .gitignore what should not be committed"
             sink(Warned(f"the checks left {plain.some(made)}: {advice}"))
         if staged and found.head() == head:  # else a check has committed, which stays
-            workspace.replace(index, staged, mode=0o644)
+            restore_index(found, staged)
 
 
 def compared(

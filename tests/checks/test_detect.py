@@ -28,7 +28,6 @@ def test_each_kind_gets_its_gates(kind: Kind) -> None:
 
 PLACEHOLDER = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "lint": "x"}}'
 PYTEST = "python3 -m pytest -q"
-METHOD = "class A:\n    def test_b(self):\n"
 VENV = {".venv/bin/python": "", ".venv/bin/pytest": ""}
 
 

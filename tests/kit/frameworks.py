@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 HOOKS = os.environ.get("KERN_TEST_HOOKS", "")  # holds bin/pre-commit and node_modules
-STAND_IN = "stand-in"
 REAL = ("pre-commit", "lint-staged", "lefthook")
 # What a sandbox has to show of it where it lies below /tmp, its packages perhaps behind a link.
 PLACES = sorted({HOOKS, os.path.realpath(f"{HOOKS}/node_modules/..")}) if HOOKS else []

@@ -39,7 +39,6 @@ SPEC = """# Tasks
 - [ ]Not a task
 """
 LEARNED = "# Learnings\n\n- L7 +2 -0 Dates are parsed in UTC. | when: a date is read\n"
-MODELS = ("opus", "claude")
 
 
 def began(run: str) -> Event:
