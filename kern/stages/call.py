@@ -133,7 +133,7 @@ class Caller:
         def prepare(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
             tries, wait = state.attempt_number, state.upcoming_sleep
-            self.sink(events.StageRetried(prompt.stage, str(fault), tries, wait))
+            self.sink(events.StageRetried(prompt.stage, str(fault), tries, round(wait, 1)))
             again()
 
         return tenacity.Retrying(
