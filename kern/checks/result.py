@@ -73,7 +73,7 @@ def refusal(results: Sequence[Result]) -> tuple[str, str]:
         lines += [f"all that it printed: {result.log}"] * bool(result.log)
     hint = _STRICT if any(result.strict for result in results) else _RED
     hint = _MISSING if any(result.cannot_run for result in results) else hint
-    if any(result.closed for result in results):
+    if any("[sandbox]" in one for result in results for one in result.closed):
         hint = f"open it below [sandbox] in {person.FILE} (kern help safety); or {hint}"
     return "\n".join(lines), hint
 

@@ -39,6 +39,7 @@ _UNRESOLVED = re.compile(
     r"|ENOTFOUND|EAI_AGAIN|UnknownHostException|unknown host|dial tcp: lookup)\W+(\w[\w.-]*)",
     re.I,
 )
+_KEPT_THERE = re.compile(r"resource busy|\bEBUSY\b|os error 16\b|failed to delete", re.I)
 _PROGRAM = re.compile(r"([\w./+-]+): (?:command )?not found|command not found: ([\w./+-]+)")
 _ASK = 'for x; do [ -r "$x" ] || [ -h "$x" ] && printf r; [ -w "$x" ] && printf w; echo; done'
 _ASK_S, _ASKED = 10, 500
@@ -56,6 +57,7 @@ def sentences(output: str, held: Confined) -> list[str]:
         if held.sandbox.apart and (host := _UNRESOLVED.search(line)):
             name = plain.line(host[1].rstrip("."), 100)
             said.append(f"closed by the sandbox: {name}, but for programs that use a proxy")
+        said += _mounted(near, held) if _KEPT_THERE.search(line) else ()
         read_only = _READ_ONLY.search(line)
         if not (read_only or _MISSING.search(line)):
             continue
@@ -79,6 +81,16 @@ def _variables(line: str, held: Confined) -> Iterator[str]:
         own = name.startswith("KERN_") or name.endswith("_PROXY")
         if name in os.environ and name not in held.env and not own:
             yield f'{name} is not passed on: [sandbox] env = ["{name}"]'
+
+
+def _mounted(lines: Sequence[str], held: Confined) -> Iterator[str]:
+    """A place of a mount, which nobody can remove there."""
+    words = {f"/{one.strip('./')}" for one in re.findall(r"""[^\s'"`:,()]+""", "\n".join(lines))}
+    for place in dict.fromkeys(held.before):
+        inside = place.startswith(f"{held.root}/") and not place.endswith("/.git")
+        if inside and any(place.endswith(word) for word in words):
+            name = plain.line(os.path.relpath(place, held.root))
+            yield f"closed by the sandbox: {name} can be emptied there, not removed"
 
 
 def _sentence(key: str, path: Path, home: Path) -> str:
