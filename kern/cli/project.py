@@ -187,7 +187,8 @@ class Gates(Console):
             row = f"{_name(ended.name):<{self.width}}  {result.outcome(ended) + known:<10}  {took}"
             self.print(row, style_of(event))
             first = result.first_failing(ended.output, result.TELLING)
-            for line in filter(None, dict.fromkeys([first, *ended.closed]) if ended.red else ()):
+            more = [one for one in ended.closed if one not in first]
+            for line in filter(None, [first, *more] if ended.red else ()):
                 self.print(f"    {line}")
             if ended.red and ended.log and not ended.cannot_run:  # the shell's word is all there is
                 self.print(f"    full output: {plain.line(ended.log)}")

@@ -69,12 +69,10 @@ class Sandbox:
     @property
     def hosts(self) -> tuple[str, ...]:
         """What the person lets children reach, and what the agents of the run cannot do without."""
-        own = [one for needs in self.needs.values() for one in needs.hosts]
         asked = self.grants.network
         if asked is None or (asked and all(wall.ports([one]) for one in asked)):
-            local = [one for one in own if wall.ports([one])]
-            return (*(asked or ()), *local, wall.ANY)  # a port narrows nothing
-        return (*asked, *own)
+            asked = (*(asked or ()), wall.ANY)  # a port narrows nothing
+        return (*asked, *(one for needs in self.needs.values() for one in needs.hosts))
 
     @property
     def apart(self) -> bool:
@@ -94,8 +92,6 @@ class Sandbox:
         """`write`: what it is handed beside the rest. `agent`: whose command it is, by its name;
         empty where it is none's.
         """
-        if self.means is Means.NONE:
-            return unheld(kind, argv, env)
         tree, commits = (room and room.home) or self.tree, kind is Kind.COMMITTER
         places = self._places(tree)
         try:
@@ -206,39 +202,39 @@ def chosen(
     """
     if mode is Mode.OFF:
         return wanted
-    apple = sys.platform == "darwin"
-    program = find(means.SEATBELT if apple else means.BWRAP) or ""
-    why, remedy = _obstacle(wanted, program)
-    if not why:
-        kind = Means.SEATBELT if apple else Means.BWRAP
-        found, why, remedy = _tried(replace(wanted, means=kind, program=program))
-        if not why:
-            return found
-    if mode is Mode.BWRAP:
-        raise UsageError(f"KERN_SANDBOX=bwrap cannot be: {why}", hint=remedy)
-    return replace(wanted, why=f"{why}: {remedy}")
+    kind, name = Means.BWRAP, means.BWRAP
+    if sys.platform == "darwin":
+        kind, name = Means.SEATBELT, means.SEATBELT
+    program = find(name) or ""
+    try:
+        _check(wanted, program)
+        return _tried(replace(wanted, means=kind, program=program))
+    except UsageError as exc:
+        if mode is Mode.BWRAP:
+            raise UsageError(f"KERN_SANDBOX=bwrap cannot be: {exc}", hint=exc.hint) from None
+        return replace(wanted, why=f"{exc}: {exc.hint}")
 
 
-def _obstacle(wanted: Sandbox, program: str) -> tuple[str, str]:
-    """Why there can be none, and what helps."""
+def _check(wanted: Sandbox, program: str) -> None:
+    """Raises UsageError where there can be none."""
     home, root = Path(os.path.realpath(wanted.home)), wanted.tree.root
     if home == Path("/"):
-        return "your home folder is /, which cannot be kept from a child", "set another HOME"
+        why = "your home folder is /, which cannot be kept from a child"
+        raise UsageError(why, hint="set another HOME")
     if home.is_relative_to(os.path.realpath(root)):
         why = "your home folder is the repository, or lies in it"
-        return why, "set HOME to a folder outside of it"
+        raise UsageError(why, hint="set HOME to a folder outside of it")
     if not program:
-        return "bubblewrap is not installed", means.INSTALL
+        raise UsageError("bubblewrap is not installed", hint=means.INSTALL)
     if any(one.is_relative_to(root) for one in (Path(program), Path(program).resolve())):
         why = f"bwrap is a file of this repository, which an agent could change: {program}"
-        return why, "take its folder off PATH"
-    return "", ""
+        raise UsageError(why, hint="take its folder off PATH")
 
 
-def _tried(held: Sandbox) -> tuple[Sandbox, str, str]:
+def _tried(held: Sandbox) -> Sandbox:
     """Held as an agent is, but for what a repository has a say in; with the overlays that can lie
     over folders of the disk on which the repository is, where it is for a run, which has a relay.
-    Else why not, and what helps.
+    Raises UsageError.
     """
     runs = held.relay and os.access(held.tree.git_dir, os.W_OK)
     near = held.tree.git_dir if runs else None
@@ -256,5 +252,5 @@ def _tried(held: Sandbox) -> tuple[Sandbox, str, str]:
             trial = replace(bare, overlays=over).confine(Kind.WORKER, argv, os.environ, room=room)
             code, _, complaint = process.heard(trial.argv, _TRIAL_S, env=trial.env)
             if not code:
-                return replace(held, overlays=over if held.relay else held.overlays), "", ""
-    return held, *means.reason(code, complaint)
+                return replace(held, overlays=over if held.relay else held.overlays)
+    raise means.failure(code, complaint)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
+from kern.errors import UsageError
 from kern.sandbox.wall import KEPT, Access, Mount
 
 BWRAP, SEATBELT = "bwrap", "sandbox-exec"
@@ -95,13 +96,13 @@ def _program(name: str) -> str:
     return shutil.which(name, path=_SYSTEM) or f"/bin/{name}"
 
 
-def reason(code: int, complaint: str) -> tuple[str, str]:
-    """Why a trial failed, and what helps."""
+def failure(code: int, complaint: str) -> UsageError:
+    """Of a trial: why, and what helps."""
     for known in _REASONS:
         if any(sign in complaint for sign in known["signs"]):
-            return known["why"], known["remedy"]
+            return UsageError(known["why"], hint=known["remedy"])
     last = complaint.strip().splitlines()[-1:] or [f"it ended with {code}"]
-    return f"bubblewrap does not work here: {last[0]}", "kern doctor"
+    return UsageError(f"bubblewrap does not work here: {last[0]}", hint="kern doctor")
 
 
 # ---------------------------------------------------------------- macOS: not tried

@@ -108,8 +108,6 @@ class Relay:
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(_CLOSING_S)
-        with contextlib.suppress(OSError):
-            os.unlink(self.place)
 
     def _run(self) -> None:
         """It ends what is still under way."""

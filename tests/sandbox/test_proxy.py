@@ -146,7 +146,7 @@ def test_what_a_child_may_reach_is_the_persons_list_and_what_agents_need() -> No
         return Sandbox(tree, Path("/h"), Path("/o"), Holding(network=network), agents).hosts
 
     assert hosts(None) == (ANY,)
-    assert hosts(None, **needs) == ("127.0.0.1:4141", ANY)
+    assert hosts(None, **needs) == (ANY, "api.example", "127.0.0.1:4141")
     assert hosts(("localhost:5432",)) == ("localhost:5432", ANY), "a port narrows nothing"
     assert hosts(("x.org",)) == ("x.org",)
     assert hosts(()) == ()
