@@ -37,10 +37,8 @@ if prompt.startswith("kern stage 2"):
         subprocess.run(os.environ["BENCH_FAILS"], shell=True, check=True)
         said = "FAILED: no"
 elif prompt.startswith("kern stage 3"):
-    trailer = re.search(r"^\\s*(Kern-Task: .*)$", prompt, re.M)[1]
-    subprocess.run(["git", "commit", "-q", "-m", "do it", "-m", trailer], check=True)
-    said = "committed"
-print(json.dumps({{"type": "result", "subtype": "success", "is_error": False, "num_turns": 1,
+    said = "do it"
+print(json.dumps({{"type": "result", "subtype": "success", "is_error": False, "num_turns": 3,
                    "result": said}}))
 """
 
@@ -55,7 +53,7 @@ def rows(folder: Path, sizes: tuple[int, ...] = (100_000, 500_000)) -> Iterator[
         counts.append(trace.read_text().count('"event":"start"'))
         own.append(used)
     yield row("git processes, a run of one task", counts[0], "")
-    yield row("git processes, each further task", (counts[1] - counts[0]) / 2, "", most=30)
+    yield row("git processes, each further task", (counts[1] - counts[0]) / 2, "", most=40)
     yield row("kern's own time, each further task", (own[1] - own[0]) / 2, "s", most=0.15)
     for size in sizes:
         root, env = made(folder / f"{size}", size)
