@@ -23,7 +23,8 @@ _PERSONS = re.compile(
     "|GIT_(SSH|ASKPASS|TRACE\\w*|EXEC_PATH|ALLOW_PROTOCOL|DISCOVERY_\\w+|CURL_VERBOSE)$"
 )
 _ANSWER = re.compile(rb"([0-9a-f]{40,64}) (blob|tree|commit|tag) (\d+)\n")
-_FULL = "No space left|Out of diskspace"  # the second of an index
+# The second of an index, the third of a checkout, where git tells no reason.
+_FULL = "No space left|Out of diskspace|unable to write file [^:\n]+(?m:$)"
 _BROKEN = f"{_FULL}|Disk quota|Input/output error|Read-only file system"
 
 

@@ -302,3 +302,9 @@ def test_git_that_cannot_be_found_is_said(repo: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match="git is not installed") as raised:
         repository.open_at(repo)
     assert raised.value.exit_code == Exit.USAGE
+
+
+def test_a_checkout_that_ran_out_of_disk_says_so() -> None:
+    failed = GitFailed(("read-tree",), 128, "error: unable to write file a.txt\n")
+    assert failed.is_environment
+    assert "no space left" in str(failed) and "free some space" in failed.hint
