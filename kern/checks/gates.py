@@ -36,8 +36,7 @@ class Gates:
     mark: tuple[str, str]
     tick: process.Tick
     hold: Hold = unheld
-    # Where a tree and nothing else lies, or without a tree all that lies in the working tree: a
-    # room, if it may be one; None for the working tree.
+    # Where a tree and nothing else lies: a room, if it may be one; None for the working tree.
     furnish: Callable[[str, bool], Room | None] = lambda tree, mounted: None
     # By tree, name and command; in no file, which an agent could write.
     _ended: dict[tuple[str, str, str], Result] = field(default_factory=dict)
@@ -74,7 +73,7 @@ class Gates:
 
     def beside(self, gate: Gate) -> Result:
         """How it ends on all that lies in the working tree."""
-        return self._run(gate, f"tree-{_name(gate)}", self.furnish("", gate.room))
+        return self._run(gate, f"tree-{_name(gate)}")
 
     def _run(self, command: Gate, name: str, room: Room | None = None) -> Result:
         env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told

@@ -20,8 +20,10 @@ from kern.fleet import work, worktree
 from kern.fleet.work import Job, Work
 from kern.fleet.worktree import Yard
 from kern.git import history, refs
+from kern.git.in_place import visible
+from kern.git.refs import StartRef
 from kern.git.repository import Repo
-from kern.git.room import Room, visible
+from kern.git.room import Room, outermost
 from kern.git.shadow import PROMPTS
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
 from kern.pipeline import facts
@@ -232,12 +234,18 @@ def drop(site: Site, here: Yard, one: Work) -> None:
         slug, text, tree = branch.removeprefix(work.BRANCHES), one.text, repo.tree(tip)
         if made and begun:
             slug, text = refs.slug(begun.task), begun.task.text
-            tree = Room(made, "work", repo).candidate() if begun.mounted else visible(made)
+            tree = _left(made, repo, begun) if begun.mounted else visible(made)
         ref = refs.keep(repo, slug, "unfinished", tree, f"{text}\n\nunfinished\n", tip)
         what = "half done by an earlier run" if begun else f"no longer in {SPEC}"
         site.warn(f"{what}: {plain.line(text, 200)}: its work is saved as {ref}")
     forget(repo, branch)
     worktree.remove(here, one.job.worker, site.scope.base)
+
+
+def _left(made: Repo, home: Repo, begun: StartRef) -> str:
+    """By an agent, in its room, where a gate may have been since."""
+    held = begun.held[:1]
+    return made.tree(held[0]) if held else Room(made, "work", home, outermost(home)).candidate()
 
 
 def forget(repo: Repo, branch: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from kern.git import history, refs
 from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Head, Repo
-from kern.git.room import Room, outermost
+from kern.git.room import MOST_COPIED, Room, outermost
 from kern.model import Key
 from kern.plain import some
 from kern.system import process, workspace
@@ -31,8 +31,9 @@ class InPlace(Room):
 
     def __init__(self, repo: Repo, apart: Sequence[str] = ()) -> None:
         """`apart`: files that stay as they are, as kern's documents do."""
-        super().__init__(repo, "place")
+        super().__init__(repo, "place", repo, outermost(repo))
         self.tree = repo.root
+        self.env["GIT_WORK_TREE"] = str(repo.root)
         self._apart = *DOCUMENTS, *apart
         self.own = *self.own, *apart
         self.save: Callable[[str, str], None] = lambda known, now: None
@@ -40,7 +41,7 @@ class InPlace(Room):
         for left in (self.index, self.index.with_name("index.lock")):
             left.unlink(missing_ok=True)
         if (theirs := repo.git_dir / "index").exists():  # a sparse checkout stays sparse
-            shutil.copyfile(theirs, self.index)
+            shutil.copy2(theirs, self.index)
         repo.update_index(dict.fromkeys(self._apart), {"GIT_INDEX_FILE": str(self.index)})
         self._base = repo.head().commit  # which has what is apart as a candidate has it
         self._seen = ("", -1)  # the tree of the last look, and what had run by then
@@ -51,15 +52,13 @@ class InPlace(Room):
 
     def candidate(self) -> str:
         """With what is apart as it was filled in."""
-        bare = super().candidate()
+        bare = self._added({})
         self._seen = bare, len(process.RAN)
         apart = {name: self.repo.entry(self._base, name) for name in self._apart}
         return self.repo.tree_with(bare, apart)
 
-    def fill(self, tree: str) -> None:
-        """Without a tree, as it is. What nobody has kept is saved first."""
-        if not tree:
-            return
+    def fill(self, tree: str) -> list[str]:
+        """What nobody has kept is saved first."""
         self._base, wanted = tree, self._bare(tree)
         # Nothing has run since the last look: what a person changes meanwhile the next one finds.
         if self._seen != (wanted, len(process.RAN)) and (now := self._look()) != wanted:
@@ -67,13 +66,15 @@ class InPlace(Room):
                 now = self._look()
             if now not in self._known:
                 self.save(self._known[-1], now)
-            self._git("read-tree", "--reset", "-u", wanted)
+            self.repo.git("read-tree", "--reset", "-u", wanted, env=self.env)
             # What was ignored when the run began is a person's, whatever the rules say by now.
             rules = self.place / "exclude"
             rules.write_bytes(b"".join(_rule(path) for path in (*self.own, *self.ignored)))
-            self._git("-c", f"core.excludesFile={rules}", "clean", "-fdq", "--", ":/")
+            clean = ("-c", f"core.excludesFile={rules}", "clean", "-fdq", "--", ":/")
+            self.repo.git(*clean, env=self.env)
             self._seen = wanted, len(process.RAN)
         self.accept(tree)
+        return []
 
     def _look(self) -> str:
         """The tree as it is, where git can add what lies there."""
@@ -92,21 +93,32 @@ class InPlace(Room):
     def _bare(self, tree: str) -> str:
         return self.repo.tree_with(tree, dict.fromkeys(self._apart))
 
-    def make_place(self, name: str) -> None:
-        pass
-
     def set_repositories_aside(self) -> bool:
         """Those that a child made: git's clean leaves them, and no commit can hold them. Whether
         there was one.
         """
-        listed = self._git("ls-files", "-z", "--others", "--exclude-standard", "--directory")
-        paths = [path for path in os.fsdecode(listed).split("\0") if path.endswith("/")]
+        others = ("ls-files", "-z", "--others", "--exclude-standard", "--directory")
+        paths = [path for path in self.repo.paths(*others, env=self.env) if path.endswith("/")]
         made = [path for path in paths if (self.tree / path / ".git").exists()]
         for path in made:
             aside = _new(self.repo.aside / "repository") / path
             aside.parent.mkdir(parents=True)
             shutil.move(self.tree / path, aside)
         return bool(made)
+
+
+def visible(repo: Repo) -> str:
+    """The tree that a person would commit who adds all that git sees, but for large files."""
+    with repo.private_index() as env:
+        listed = repo.paths("ls-files", "-z", "--others", "--exclude-standard", env=env)
+        apart = (path for path in listed if path[-1] == "/" or _is_large(repo.root / path))
+        return repo.added(env, apart)
+
+
+def _is_large(place: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.lstat(place).st_size > MOST_COPIED
+    return True
 
 
 def _rule(path: str) -> bytes:

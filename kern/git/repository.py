@@ -266,16 +266,28 @@ class Repo:
     # ------------------------------------------------------------ indexes
 
     @contextlib.contextmanager
-    def private_index(self) -> Iterator[dict[str, str]]:
-        """A copy of the person's: the environment naming it."""
-        theirs = self.git_dir / "index"
+    def private_index(self, of: Path | None = None) -> Iterator[dict[str, str]]:
+        """A copy of the person's, or `of` another: the environment naming it. With its time, by
+        which git knows what may have changed in the same second.
+        """
+        index = of or self.git_dir / "index"
         with contextlib.ExitStack() as stack:
             with workspace.reported(self.scratch):
                 self.scratch.mkdir(parents=True, exist_ok=True)
                 place = Path(stack.enter_context(TemporaryDirectory(dir=self.scratch)), "index")
-                if theirs.exists():
-                    shutil.copyfile(theirs, place)
+                if index.exists():
+                    shutil.copy2(index, place)
             yield {"GIT_INDEX_FILE": str(place)}
+
+    def added(self, env: Mapping[str, str], apart: Iterable[str]) -> str:
+        """The tree of the index that `env` names, with all that lies there but what stays apart."""
+        pathspecs = (":/", *(f":(top,exclude,literal){path.rstrip('/')}" for path in apart))
+        argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        code, _, complaint = self.run(*argv, given=os.fsencode("\0".join(pathspecs)), env=env)
+        # It has added the rest, and complains of what is excluded and ignored as well.
+        if code and (code != 1 or re.search("(?m)^(error|fatal): ", complaint)):
+            raise GitFailed(argv, code, complaint)
+        return self.text("write-tree", env=env)
 
     def update_index(
         self, changes: Mapping[str, Entry | None], env: Mapping[str, str] | None = None

@@ -1,14 +1,12 @@
-"""A tree of kern's own that children see in the place of the person's: in one an agent works, in
-another gates prove exactly what is to be committed. What git ignored in the person's tree when the
+"""A tree of kern's own that children see in the place of the person's: an agent works in it, then
+gates prove there exactly what is to be committed. What git ignored in the person's tree when the
 run began lies in it, too.
 """
 
 import contextlib
 import os
-import re
 import shutil
-import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from kern.git.environment import GitFailed
@@ -16,64 +14,48 @@ from kern.git.repository import DOCUMENTS, SUBMODULE, Repo, left_out
 from kern.system import workspace
 
 MOST_MOUNTS = 100  # the outer ones first
-MOST_BYTES = 50 << 20  # of an ignored file that is copied
+MOST_COPIED = 50 << 20  # bytes of an ignored file
 # Tools make them anew, and some believe what they find there.
 _REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-Run = Callable[..., tuple[int, bytes, str]]
 
 
 class Room:
     """What a child leaves there is gone with the next filling."""
 
-    def __init__(self, repo: Repo, name: str = "room", home: Repo | None = None) -> None:
-        """`home`: the person's tree, where a worker's own is another."""
-        self.repo, self.home = repo, home or repo
+    def __init__(self, repo: Repo, name: str, home: Repo, ignored: Collection[str]) -> None:
+        """`home`: the person's tree, which is another than a worker's; `ignored`: what is
+        `outermost` there.
+        """
+        self.repo, self.home, self.ignored = repo, home, ignored
         self.place = repo.git_dir / "kern" / name
         self.tree = self.place / "tree"
-        self.index = self.place / "index"
+        self.index = self.place / "index"  # of the last filling
+        places = (("DIR", repo.git_dir), ("WORK_TREE", self.tree), ("INDEX_FILE", self.index))
+        self.env = {f"GIT_{name}": str(path) for name, path in places}
         self.over = self.place / "over"  # what children write over the ignored folders
-        self.git = self.place / "git"  # a shadow of git's folder
         self.own: tuple[str, ...] = (*DOCUMENTS, ".kern")  # in no candidate
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
-        self.absent: tuple[str, ...] = ()  # ignored, and without a place here
-        self.ignored = outermost(self.home)
-        self._submodules = _submodules(self.home)  # what an agent adds may obey it
+        rows = home.paths("ls-files", "-z", "--stage")  # what an agent adds may obey it
+        self._submodules = [row.partition("\t")[2] for row in rows if row.startswith(SUBMODULE)]
         self.differing: list[str] = []  # of them, which the person has otherwise
-        self._filled = ""  # the tree of the last filling
-        self.pristine = False  # since which no child could write there
+        self.pristine = ""  # the tree that it holds, where no child could write there since
 
-    def new(self) -> list[str]:
-        """What git ignores in the person's tree by now and did not when the run began."""
-        return sorted({*outermost(self.home)} - {*self.ignored})
-
-    def fill(self, tree: str) -> None:
-        """Without a tree with all that lies in the person's. Raises KernError where the disk is
-        full.
-        """
-        _remove(self.over)
+    def fill(self, tree: str) -> list[str]:
+        """What it held beside a tree, which is gone. Raises KernError where the disk is full."""
+        remove(self.over)
+        pristine, self.pristine = self.pristine, ""
+        if tree == pristine:
+            return []
         with workspace.reported(self.tree):
-            tree = tree or visible(self.home)
-            fresh = not self.index.exists()
-            self.tree.mkdir(parents=True, exist_ok=True)
-            try:
-                self._read(tree)
-            except GitFailed:  # a killed git left it half-way
-                _remove(self.place)
-                fresh = True
-                self.tree.mkdir(parents=True)
-                self._read(tree)
-            if fresh:
-                self._date()
+            gone = self._read(tree)
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
             mounted.sort(key=lambda path: (path.count("/"), path))
-            self.absent = tuple(mounted[MOST_MOUNTS:])
-            there = [path for path in self._submodules if self._commit(tree, path)]
-            self.differing = [path for path in there if self._fill_differing(tree, path)]
-            same = (path for path in there if path not in self.differing)
-            self.mounts = (*mounted[:MOST_MOUNTS], *same)
+            self.absent = mounted[MOST_MOUNTS:]
+            self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(tree))
             for name in (".git", *self.mounts):
                 self.make_place(name)
+        return gone
 
     def accept(self, tree: str) -> None:
         """A tree that it holds, or that is kept elsewhere."""
@@ -83,93 +65,83 @@ class Room:
         place = self.tree / name
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            if (self.home.root / name).is_dir():
-                place.mkdir(exist_ok=True)
-            else:
-                place.touch()
+            place.mkdir() if (self.home.root / name).is_dir() else place.touch()
 
     def candidate(self) -> str:
-        """The tree that it holds by now. kern's documents and prompts and submodules are as they
-        were filled in, and what was ignored is not in it, whatever the rules say by now.
+        """The tree that it holds by now. Its index stays that of the last filling, so that the next
+        one writes anew what a child has touched.
+        """
+        with self.repo.private_index(self.index) as env:
+            return self._added(env)
+
+    def _added(self, env: Mapping[str, str]) -> str:
+        """kern's documents and prompts and submodules are as they were filled in, and what was
+        ignored is not in it, whatever the rules say by now.
         """
         whole = (path for path in self._submodules if (self.tree / path).exists())
-        _add(self._run, (*self.own, *self.ignored, *whole))
-        return self._git("write-tree").decode().strip()
+        return self.repo.added({**self.env, **env}, (*self.own, *self.ignored, *whole))
 
-    def unlisted(self) -> list[str]:
-        """What it holds by now that git ignores and did not in the person's tree."""
-        paths = os.fsdecode(self._git(*_IGNORED)).split("\0") if self.tree.is_dir() else []
-        return [p for p in paths if p and p not in self.ignored and not p.endswith(_REMADE)]
+    def _read(self, tree: str) -> list[str]:
+        self.tree.mkdir(parents=True, exist_ok=True)
+        self.index.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed
+        fresh = not self.index.exists()
+        try:
+            self.repo.git("read-tree", "--reset", "-u", tree, env=self.env)
+            out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
+        except GitFailed:
+            if fresh:
+                raise
+            remove(self.tree)  # with what is closed to git
+            self.index.unlink()
+            return self._read(tree)
+        if fresh:
+            self._date(tree)
+        gone = (line.removeprefix("Removing ") for line in out.splitlines())
+        return [path for path in gone if not path.endswith(_REMADE)]
 
-    def _read(self, tree: str) -> None:
-        if self.pristine and tree == self._filled:
-            return
-        self._git("read-tree", "--reset", "-u", tree)
-        self._git("clean", "-ffdxq", "--", ":/")
-        self._filled = tree
-
-    def _commit(self, tree: str, path: str) -> str:
-        """Of a submodule; empty where it is none any more, or the person does not have it."""
-        entry = self.repo.entry(tree, path)
-        there = entry and entry.is_submodule and (self.home.root / path / ".git").exists()
-        return entry.blob if entry and there else ""
-
-    def _fill_differing(self, tree: str, path: str) -> bool:
-        """Of a submodule that the person has as it is to be committed what lies there is mounted,
-        with all that it ignores; of another there are the files of its commit.
-        """
-        how = ("--quiet", "--ignore-submodules=none", tree, "--", f":(top,literal){path}")
-        if not self.home.run("diff-index", *how)[0]:
-            return False
-        place, index = self.tree / path, self.place / "submodule"
-        _remove(place)
-        place.mkdir(parents=True)
-        index.unlink(missing_ok=True)
-        theirs = str(self.home.root / path)
-        inner = self.home.text("-C", theirs, "rev-parse", "--absolute-git-dir")
-        # The work tree by name: the settings of a submodule name the person's.
-        env = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(index), "GIT_DIR": inner}
-        self.home.run("read-tree", "--reset", "-u", self._commit(tree, path), env=env)
-        (place / ".git").write_text(f"gitdir: {inner}\n")
-        return True
-
-    def _run(self, *argv: str, given: bytes = b"") -> tuple[int, bytes, str]:
-        places = {"GIT_DIR": self.repo.git_dir, "GIT_WORK_TREE": self.tree}
-        env = {name: str(path) for name, path in places.items()}
-        env["GIT_INDEX_FILE"] = str(self.index)
-        return self.repo.run("-C", str(self.tree), *argv, given=given, env=env)
-
-    def _git(self, *argv: str) -> bytes:
-        code, out, complaint = self._run(*argv)
-        if code:
-            raise GitFailed(argv, code, complaint)
-        return out
-
-    def _date(self) -> None:
+    def _date(self, tree: str) -> None:
         """What is the person's byte for byte gets its time: else a build takes all for changed."""
-        here = {*self._git("ls-files", "-z", "--stage").split(b"\0")}
-        for row in {*self.home.git("ls-files", "-z", "--stage").split(b"\0")} & here:
-            path = os.fsdecode(row.partition(b"\t")[2])
+        with self.home.private_index() as env:
+            self.home.run("update-index", "-q", "--refresh", env=env)
+            other = self.home.paths("diff-index", "-z", "--name-only", tree, env=env)
+        for path in {*self.repo.paths("ls-files", "-z", env=self.env)} - {*other}:
             with contextlib.suppress(OSError):
-                theirs, ours = os.lstat(self.home.root / path), os.lstat(self.tree / path)
-                if stat.S_ISREG(theirs.st_mode) and theirs.st_size == ours.st_size:
-                    os.utime(self.tree / path, ns=(theirs.st_atime_ns, theirs.st_mtime_ns))
-        self._git("update-index", "-q", "--refresh")
+                when = os.lstat(self.home.root / path).st_mtime_ns
+                os.utime(self.tree / path, ns=(when, when), follow_symlinks=False)
+        self.repo.git("update-index", "-q", "--refresh", env=self.env)
 
     def _copy(self, path: str) -> bool:
         """Whether nothing of it is left to mount."""
         source, target = self.home.root / path, self.tree / path
-        with contextlib.suppress(FileNotFoundError):
-            info = os.lstat(source)
-            file = stat.S_ISREG(info.st_mode)
-            large = file and (info.st_size > MOST_BYTES or not os.access(source, os.R_OK))
-            if large or stat.S_ISDIR(info.st_mode):
-                return False
-            if file or stat.S_ISLNK(info.st_mode):
+        link, file = os.path.islink(source), os.path.isfile(source)
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            if link or (file and os.path.getsize(source) <= MOST_COPIED):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.unlink(missing_ok=True)  # of an earlier filling: a link, or read-only
                 shutil.copy2(source, target, follow_symlinks=False)
-        return True
+                return True
+        return not (file or os.path.isdir(source))
+
+    def _fill_submodules(self, tree: str) -> list[str]:
+        """Of one that the person has as it is to be committed what lies there is to be mounted,
+        with all that it ignores; of another there are the files of its commit.
+        """
+        same, self.differing = [], []
+        for path in self._submodules:
+            entry, theirs = self.repo.entry(tree, path), self.home.root / path
+            if not (entry and entry.is_submodule and (theirs / ".git").exists()):
+                continue
+            how = ("--quiet", "--ignore-submodules=none", tree, "--", f":(top,literal){path}")
+            if not self.home.run("diff-index", *how)[0]:
+                same.append(path)
+                continue
+            self.differing.append(path)
+            remove(place := self.tree / path)
+            place.mkdir(parents=True)
+            env = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(self.place / "submodule")}
+            self.home.run("-C", str(theirs), "read-tree", "--reset", "-u", entry.blob, env=env)
+            if (theirs / ".git").is_file():
+                shutil.copyfile(theirs / ".git", place / ".git")
+        return same
 
 
 # ---------------------------------------------------------------- what git sees, and ignores
@@ -187,44 +159,7 @@ def outermost(repo: Repo) -> list[str]:
     return found
 
 
-def visible(repo: Repo) -> str:
-    """The tree that a person would commit who adds all that git sees."""
-    with repo.private_index() as env:
-        add_visible(repo, env)
-        return repo.text("write-tree", env=env)
-
-
-def add_visible(repo: Repo, env: Mapping[str, str]) -> None:
-    """All that git sees, but for large files, to the index that the environment names."""
-
-    def run(*argv: str, given: bytes) -> tuple[int, bytes, str]:
-        return repo.run(*argv, given=given, env=env)
-
-    listed = repo.paths("ls-files", "-z", "--others", "--exclude-standard", env=env)
-    _add(run, [path for path in listed if path[-1] == "/" or _is_large(repo.root / path)])
-
-
-def _is_large(place: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        return os.lstat(place).st_size > MOST_BYTES
-    return True
-
-
-def _add(run: Run, apart: Iterable[str]) -> None:
-    pathspecs = (":/", *(f":(top,exclude,literal){path.rstrip('/')}" for path in apart))
-    argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-    code, _, complaint = run(*argv, given=os.fsencode("\0".join(pathspecs)))
-    # It has added the rest, and complains of what is excluded and ignored as well.
-    if code and (code != 1 or re.search("(?m)^(error|fatal): ", complaint)):
-        raise GitFailed(argv, code, complaint)
-
-
-def _submodules(repo: Repo) -> list[str]:
-    rows = repo.paths("ls-files", "-z", "--stage")
-    return [row.partition("\t")[2] for row in rows if row.startswith(SUBMODULE)]
-
-
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
     """An overlay leaves a folder that its owner must open before it can go, tools leave read-only
     ones. A gate may have left links: none is followed.
     """

@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from kern import obeyed as agents
 from kern.git.repository import Entry, Head, Repo
+from kern.system import process
 
 BORROWED = "borrowed"  # in it: the person's objects, read-only
 SHARED = ("hooks", "info", "modules")  # of the person's, read-only
@@ -20,7 +22,8 @@ _OWN = b" refs/kern/"
 
 
 def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = None) -> None:
-    """Anew: on the branch `head`, with that index. The person's refs but kern's own are in it.
+    """Anew: on the branch `head`, or where a worker's work lands, with that index. The person's
+    refs but kern's own are in it.
     `at`: where it is mounted; else what it shares is there by links.
     """
     shutil.rmtree(folder, ignore_errors=True)
@@ -40,8 +43,8 @@ def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = Non
             there = repo.common_dir / name
             (folder / name).symlink_to(os.path.relpath(there, folder))  # wherever a view has both
     (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + _refs(repo, head))
-    _point(folder, head)
-    shutil.copyfile(index, folder / "index")
+    _point(folder, replace(head, branch=os.environ.get(process.ONTO) or head.branch))
+    shutil.copy2(index, folder / "index")
 
 
 @lru_cache(1)

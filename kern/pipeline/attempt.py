@@ -41,7 +41,9 @@ def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
     """The start ref: from now on the attempt has begun."""
     key, _ = at.opened
     number, mounted = number or at.attempt, site.rooms.mounted
-    if not mounted:
+    if mounted:  # of a gate nothing is left where a killed agent's work would be
+        site.rooms.for_agent(site.repo.tree(at.head.commit), at.head, writes=False)
+    else:
         ignored(site).take(key, number)
     return refs.begin(site.repo, at.head, key, number, mounted=mounted)
 
@@ -76,8 +78,9 @@ def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
         return ""
     if site.rooms.place:
         site.rooms.place.set_repositories_aside()
+    held = start.held[:1] if site.rooms.mounted else ()  # a gate may have been there since
     try:
-        tree = work.candidate()
+        tree = site.repo.tree(held[0]) if held else work.candidate()
     except GitFailed as exc:  # a repository without a commit, say
         site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
         return ""

@@ -97,10 +97,10 @@ def _explained(site: Site, gate: Gate, ended: Result) -> Result:
     if not (ended.red and own.held and gate.room):
         return ended
     mine = preflight.uncommitted(site.repo) if own.mounted else []
-    named = [p for p in (*mine, *own.made(), *own.proof.new()) if _stem(p) in ended.output]
-    if named := named or own.proof.differing:
+    named = [path for path in (*mine, *own.made()) if _stem(path) in ended.output]
+    if named := named or own.room.differing:
         told = f"it may need {some(named)}, {LACKING}"
-    elif absent := own.proof.absent:
+    elif absent := own.room.absent:
         told = f"its room has no place for {some(absent)} (kern help settings)"
     else:
         return ended

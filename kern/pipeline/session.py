@@ -14,10 +14,14 @@ from functools import partial
 from pathlib import Path
 
 from kern import plain
+from kern.config import FILE
 from kern.errors import KernError, UsageError
 from kern.events import Sink, StageStarted, Warned
 from kern.git import history, in_place, refs, repository
+from kern.git.in_place import InPlace
+from kern.git.refs import StartRef
 from kern.git.repository import Repo
+from kern.git.room import Room, outermost
 from kern.journal import store
 from kern.model import Marker, Stage
 from kern.models import ROLES
@@ -134,15 +138,27 @@ def _in_rooms(
             hint="KERN_SANDBOX=bwrap kern goes on with it; to begin it anew: set its marker in "
             f"SPEC.md to [ ], then git update-ref -d {begun.ref}",
         )
-    rooms = Rooms(found, held.means is Means.BWRAP, mounted, lands, home)
+    place = InPlace(found, _apart(found, begun)) if lands and not mounted else None
+    seen = home if mounted else found
+    ignored = place.ignored if place else outermost(seen)
+    # What a killed agent has left `kern check` leaves alone.
+    room = Room(found, "work" if lands and mounted else "room", seen, ignored)
+    rooms = Rooms(found, room, held.means is Means.BWRAP, mounted, place)
     here = site.prepared(found, caller, home, rooms, steered, options)
     if mounted and home.root != found.root:
         caller.named = partial(wall.named, places={found.root: home.root})
-    if rooms.place:
-        rooms.place.save = partial(attempt.save, here)
+    if place:
+        place.save = partial(attempt.save, here)
         if begun:  # a killed hook had the task's change staged
             in_place.restore_index(found, None)
     return here
+
+
+def _apart(found: Repo, begun: StartRef | None) -> list[str]:
+    """What is no task's: kern.toml, where it is not committed, since kern goes by it."""
+    # A killed agent may have changed one that is committed.
+    task = begun and found.entry(found.head().commit, FILE)
+    return [FILE] if not task and FILE in preflight.uncommitted(found) else []
 
 
 def _home(found: Repo) -> Repo:

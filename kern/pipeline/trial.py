@@ -10,9 +10,8 @@ from kern import plain
 from kern.config import Gate
 from kern.errors import UsageError
 from kern.events import GateStarted, Sink, Warned
-from kern.git.in_place import restore_index
+from kern.git.in_place import restore_index, visible
 from kern.git.repository import Repo
-from kern.git.room import visible
 from kern.model import Result
 from kern.pipeline import project, trust
 from kern.pipeline.site import Leave, Site

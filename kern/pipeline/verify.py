@@ -148,7 +148,9 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
     risks = result.risks(results, site.memory.flaky)
     site.memory.flaky |= {ended.name for ended in results if ended.flaky}
     doubts = doubted(site.repo, wanted.gates, change, at.head.commit, tree)
-    beside = site.rooms.held_beside(mounted=all(gate.room for gate in wanted.gates))
+    in_room = site.rooms.held and all(gate.room for gate in wanted.gates)
+    made = [] if in_room else site.rooms.made()  # no clone has it
+    beside = f" in your tree, which also held {some(made)}" if made else ""
     return {"proof": result.proved(results) + beside + doubts + risks}
 
 

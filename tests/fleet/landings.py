@@ -10,6 +10,7 @@ from kern.fleet import worktree
 from kern.fleet.land import Lander
 from kern.fleet.work import Job, Landing, Work, branch
 from kern.git import repository
+from kern.git.room import Room
 from kern.many import Many
 from kern.memory import changes
 from kern.memory.changes import Taught
@@ -48,7 +49,7 @@ class Project:
         found = repository.open_at(self.root)
         scope = workspace.scope(self.root, found.head().branch)
         caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
-        rooms = Rooms(found, held=False, mounted=False, lands=False)
+        rooms = Rooms(found, Room(found, "room", found, ()), held=False, mounted=False)
         steered = Steering(found.git_dir, caller.run, caller.sink)
         return site.prepared(found, caller, found, rooms, steered, options)
 

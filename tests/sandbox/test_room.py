@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kern.git.repository import open_at
-from kern.git.room import Room
+from kern.git.room import Room, outermost
 from kern.person import Holding, Mode
 from kern.sandbox import confine, wall
 from kern.sandbox.confine import Sandbox, chosen
@@ -39,6 +39,11 @@ def held(root: Path, tmp_path: Path) -> Sandbox:
     return chosen(Mode.BWRAP, wanted)
 
 
+def room_of(root: Path) -> Room:
+    repo = open_at(root)
+    return Room(repo, "room", repo, outermost(repo))
+
+
 @pytest.fixture(params=["as it is", "read-only"])
 def here(request: pytest.FixtureRequest, repo: Path, git: Git, tmp_path: Path) -> tuple[Room, Run]:
     """With overlays as the machine has them, and where it has none."""
@@ -54,7 +59,7 @@ def here(request: pytest.FixtureRequest, repo: Path, git: Git, tmp_path: Path) -
     assert sandbox.overlays is not Overlays.NONE
     if request.param == "read-only":
         sandbox = replace(sandbox, overlays=Overlays.NONE)
-    room = Room(open_at(repo))
+    room = room_of(repo)
 
     def run(command: str) -> "subprocess.CompletedProcess[str]":
         seen = wall.Room(room.tree, room.index, room.over, room.mounts)
@@ -136,7 +141,7 @@ def test_a_path_of_any_name(name: str, repo: Path, git: Git, tmp_path: Path) -> 
     git("commit", "-qm", "begin", cwd=root)
     (root / "o,u:t").mkdir()
     (root / "o,u:t/x").write_text("x\n")
-    sandbox, room = held(root, tmp_path), Room(open_at(root))
+    sandbox, room = held(root, tmp_path), room_of(root)
     room.fill(git("rev-parse", "HEAD^{tree}", cwd=root))
     seen = wall.Room(room.tree, room.index, room.over, room.mounts)
     command = ["sh", "-c", "cat 'o,u:t/x' && echo y > 'o,u:t/y' && git status -s"]
