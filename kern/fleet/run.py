@@ -24,9 +24,9 @@ from kern.git import history
 from kern.journal import history as journal
 from kern.journal import store
 from kern.model import Key, Marker, Outcome
-from kern.pipeline import isolation, loop, preflight, summary
+from kern.pipeline import isolation, loop, preflight, steps, summary
 from kern.pipeline.site import Site
-from kern.pipeline.table import Do, Settled
+from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import RESET_MARGIN_S
 from kern.spec import edit, order
 from kern.spec.parse import is_experiment
@@ -67,8 +67,11 @@ def run(site: Site, jobs: str, tell: Tell, hire: Hire | None = None) -> int:
 
 def settle(site: Site) -> None:
     """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
-    saved as a ref.
+    saved as a ref. What a killed agent has left is saved before gates use its room.
     """
+    at = steps.look(site)
+    if resume(at.facts) in (Do.UNDO, Do.ABANDON):
+        steps.undo(site, at)
     fleet = Fleet(site)
     with contextlib.closing(fleet.lander):
         fleet.take_up(resume=False)
