@@ -86,7 +86,18 @@ def _toml(proposals: Sequence[Proposal]) -> str:
     named = here and protocol.DEFAULT not in here
     line = f'agents = ["{here[0]}"]  # is installed here; kern help settings\n\n' if named else ""
     example = Path(detect.__file__).with_name("proposed.toml").read_text("utf-8")
-    return line + detect.kern_toml(example, proposals)
+    return line + detect.kern_toml(example, proposals) + _second_opinion(here)
+
+
+def _second_opinion(here: Sequence[str]) -> str:
+    """Commented lines: a judge by another vendor than who does the work."""
+    first = protocol.DEFAULT if protocol.DEFAULT in here else "".join(here[:1])
+    for program in agents.installed():
+        name, login = program.agent.name, agents.login(program.agent, program.command)
+        if name != first and not (login.fault or login.advice):
+            why = f"{name} is logged in here, and may see what {first} overlooks"
+            return f'\n# [stages.judge]       # {why}\n# agent = "{name}"\n'
+    return ""
 
 
 def _try(found: Repo, guesses: Sequence[Guess], leave: Leave) -> None:

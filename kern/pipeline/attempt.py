@@ -6,7 +6,9 @@ the person's own tree mistakes are undone after each child, and said.
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from kern import plain
 from kern.checks.result import Red
@@ -21,7 +23,11 @@ from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox.confine import unheld
 from kern.spec import reapply
-from kern.stages import record
+from kern.spec.notes import Checks
+from kern.spec.parse import Kind, Task
+from kern.stages import belief, briefs, record
+from kern.stages.call import Said
+from kern.stages.prompts import Prompt
 from kern.stages.record import StageRecord
 from kern.system import workspace
 
@@ -46,6 +52,46 @@ def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
     else:
         ignored(site).take(key, number)
     return refs.begin(site.repo, at.head, key, number, mounted=mounted)
+
+
+def believed(
+    site: Site,
+    prompt: Prompt,
+    task: Task,
+    *,
+    tree: str,
+    red: str = "",
+    again: Callable[[], object] = lambda: None,
+    **how: Any,
+) -> Said:
+    """What the stage says, asked once more where that is not to be believed."""
+    form, listed = site.templates[prompt.stage], ""  # of files
+
+    def knows(name: str) -> bool:
+        nonlocal listed
+        listed = listed or "\n".join(site.repo.paths("ls-tree", "-rz", "--name-only", tree))
+        name = name.removeprefix(f"{site.repo.root}/")
+        whole = rf"(?i)(?<![^\W_]){re.escape(name)}(?![^\W_])"
+        return bool(re.search(whole, listed)) or (site.repo.root / name).exists()
+
+    def ask(one: Prompt) -> Said:
+        said = site.caller.call(one, task=task.key.text, again=again, **how)
+        checks = (note.text for note in task.of(Kind.GATE, Kind.JUDGE))
+        own = "\n".join((briefs.task_text(task), *checks))
+        told = (said.reply.text, f"{form.contract}\n{form.text}", own, red, knows)
+        return replace(said, doubt="" if said.fault else belief.doubt(one.stage, *told))
+
+    said = ask(prompt)
+    if not said.doubt:
+        return said
+    site.warn(f"{prompt.stage}: {said.doubt}: asked once more")
+    again()
+    return ask(replace(prompt, text=prompt.text + belief.AGAIN.format(why=said.doubt) + "\n"))
+
+
+def red_gate(wanted: Checks) -> str:
+    """A gate of the task itself that is red before it, if there is one."""
+    return next((one.label for one in wanted.gates if not one.name and one in wanted.red), "")
 
 
 def earlier(site: Site, at: Situation) -> StageRecord | None:

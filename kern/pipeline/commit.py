@@ -5,6 +5,8 @@ The branch moves by compare and swap. Where a person's commit or pull has moved 
 is committed: the next look finds that, and the gates decide on top of what is there.
 """
 
+from dataclasses import replace
+
 from kern import plain
 from kern.errors import KernError
 from kern.git import history, refs
@@ -121,12 +123,15 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
         form, room = site.templates[Stage.COMMIT], site.rooms.for_proof(tree, at.head)
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
         with attempt.watched(site, "the commit stage"):
-            said = site.caller.call(
-                prompt, task=key.text, attempt=at.attempt, env=site.commit_stage, room=room
+            env, number = site.commit_stage, at.attempt
+            said = attempt.believed(
+                *(site, prompt, task), tree=tree, attempt=number, env=env, room=room
             )
+        said = replace(said, fault=said.fault or said.doubt)
         third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:
-        raise Objection(f"rejected at the commit: {third.answer.reason}", Cause.COMMIT)
+        why = third.fault or third.answer.reason
+        raise Objection(f"rejected at the commit: {why}", Cause.COMMIT)
     return (not third.fault and answer.message(third.said)) or task.text
 
 

@@ -34,12 +34,12 @@ _ANSWER = 1500  # characters of the answer before
 
 def implement(site: Site, at: Situation) -> None:
     """The start ref, the agent, what it left, stage2.json."""
-    key, _ = at.opened
+    key, task = at.opened
     if at.attempt > 1:
         workspace.retire(site.scope, str(at.attempt - 1))
     last = attempt.earlier(site, at)
     earlier = _earlier(site, at, last)
-    prompt, sends_back = _order(site, at, last, bool(earlier))
+    prompt, sends_back, red = _order(site, at, last, bool(earlier))
     start = attempt.begin(site, at)
     begun = site.repo.tree_with(start.tree, earlier)
     room = site.rooms.for_agent(begun, at.head)
@@ -50,9 +50,10 @@ def implement(site: Site, at: Situation) -> None:
 
     try:
         with attempt.watched(site, "the agent") as broken:
-            said = site.caller.call(
-                prompt,
-                task=key.text,
+            said = attempt.believed(
+                *(site, prompt, task),
+                tree=begun,
+                red=red,
                 attempt=at.attempt,
                 env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
                 config=history.refuse_push(site.repo),
@@ -71,12 +72,13 @@ def implement(site: Site, at: Situation) -> None:
     refs.hold(site.repo, start, tree)
     facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": tree}
     facts["told"] = {one.id: one.text for one, _ in prompt.memory.chosen}
+    facts["acted"] = said.acted
     facts["sent_back"] = said.reply.sent_back if sends_back else -1
     limits = "; ".join(filter(None, (*broken, violation)))
-    if why := limits or said.fault:
+    if why := limits or said.fault or said.doubt:
         facts["outcome"] = str(answer.broken(plain.line(why), at.due))
         late = Cause.TIME if said.fault.startswith("timed out") else Cause.OTHER
-        facts["cause"] = Cause.LIMIT if limits else late
+        facts["cause"] = Cause.LIMIT if limits else Cause.FORM if said.doubt else late
     began = at.files[Stage.RESEARCH].time
     save(site, said, key, Stage.IMPLEMENT, at.attempt, **facts, time=began)
 
@@ -133,9 +135,9 @@ def _earlier(site: Site, at: Situation, last: StageRecord | None) -> Mapping[str
 
 def _order(
     site: Site, at: Situation, last: StageRecord | None, mends: bool
-) -> tuple[Prompt, Sequence[Gate]]:
+) -> tuple[Prompt, Sequence[Gate], str]:
     """How things stand before the agent works, and what it is told of that; the gates that send it
-    back.
+    back; one of the task's own that is red.
     """
     wanted, state = project.standing(site, at)
     researched = at.files[Stage.RESEARCH].answer
@@ -153,7 +155,8 @@ def _order(
         _mending(site, last) if last and mends else None,
     )
     sends_back = at.due is Tier.IMPLEMENT and site.caller.runs_gates(prompt)
-    return prompt, project.at_the_end(wanted) if sends_back else ()
+    gates = project.at_the_end(wanted) if sends_back else ()
+    return prompt, gates, attempt.red_gate(wanted)
 
 
 def _mending(site: Site, last: StageRecord) -> Mending:

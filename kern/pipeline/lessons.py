@@ -22,6 +22,7 @@ def of(second: StageRecord) -> Taught:
     """What a task that is done has LEARNINGS.md say."""
     replied, task = second.answer, second.key.text
     learned, experiment = replied.learned, task if is_experiment(task) else ""
+    learned = "" if answer.is_foreign(learned, task) else learned
     if experiment and not learned:
         # The agent named nothing to learn: its own account, and what stands behind it.
         learned = f"Worked ({second.proof or UNVERIFIED}). {plain.line(replied.body)}".rstrip()

@@ -2,14 +2,17 @@
 
 from functools import partial
 
-from kern.model import Stage
+from kern.git import refs
+from kern.model import Cause, Stage, Tier
 from kern.pipeline import attempt, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.spec import edit, notes
 from kern.spec.parse import Kind
 from kern.stages import answer, briefs
+from kern.stages.call import Said
 from kern.stages.record import now
+from kern.system import workspace
 
 
 def research(site: Site, at: Situation) -> None:
@@ -31,10 +34,28 @@ def research(site: Site, at: Situation) -> None:
     room = site.rooms.for_agent(tree, at.head, writes=False)
     anew = partial(site.rooms.put_back, tree)
     with attempt.watched(site, "research", back=tree):
-        said = site.caller.call(prompt, task=key.text, attempt=at.attempt, again=anew, room=room)
+        red, number = attempt.red_gate(wanted), at.attempt
+        said = attempt.believed(
+            *(site, prompt, task), tree=tree, red=red, again=anew, attempt=number, room=room
+        )
+    if said.doubt and at.due is not Tier.SKIP:
+        _fail(site, at, said, began)
+        return
     if task.of(Kind.RESEARCH):  # of an earlier one
         site.papers.edit_task(key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH)))
     made = save(site, said, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
     asked = made.answer.reason if made.answer.code is answer.Code.NEEDS_ANSWER else ""
     if asked and (why := notes.objection(task, asked)):
         site.warn(f"research: {why}; implement goes on with what it found")
+
+
+def _fail(site: Site, at: Situation, said: Said, began: str) -> None:
+    """An attempt that came no further."""
+    if at.attempt > 1:
+        workspace.retire(site.scope, str(at.attempt - 1))
+    start = attempt.begin(site, at)
+    refs.hold(site.repo, start, start.tree)
+    facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": start.tree}
+    facts["outcome"] = str(answer.broken(f"research: {said.doubt}", at.due))
+    facts |= {"cause": Cause.FORM, "time": began}
+    save(site, said, at.opened[0], Stage.IMPLEMENT, at.attempt, **facts)

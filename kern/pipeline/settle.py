@@ -15,6 +15,7 @@ from kern.plain import some
 from kern.spec import edit, notes
 from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import answer, record
+from kern.stages.answer import Code
 from kern.system import workspace
 
 
@@ -61,6 +62,8 @@ def book(site: Site, at: Situation) -> None:
     second = at.second
     ref = _keep(site, at, str(at.attempt), always=True)
     reason = second.decision.reason or "no reason given"
+    if second.answer.code is Code.SUCCESS and not second.acted:
+        reason += ", and no tool was called"
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and answer.is_result(second.answer, second.decision):
         why = RESULT

@@ -19,6 +19,7 @@ NO_REASON = "no reason given"
 UNSPLIT = "the attempts failed and it could not be split"
 _MESSAGE = 10_000  # characters of a commit message
 LAST = 5  # lines that say something, among which the code word stands
+FOREIGN = "zorbl"  # the project of the examples in kern's prompts: nobody's
 
 
 class Code(StrEnum):
@@ -308,6 +309,21 @@ def _subtasks(section: str) -> tuple[str, ...]:
     return tuple(titles) if len(titles) <= MOST_SUBTASKS else ()
 
 
+# ---------------------------------------------------------------- what it names
+
+
+def paths(text: str) -> list[str]:
+    return re.findall(r"[\w.@+-]*/[\w./@+-]*\w|(?<![\w/])\w[\w-]*\.[A-Za-z]\w*", text)
+
+
+def is_foreign(text: str, given: str) -> bool:
+    """Whether all files that it names are those of an example, which what is `given` is not
+    about.
+    """
+    named = paths(text)
+    return FOREIGN not in given and bool(named) and all(FOREIGN in path for path in named)
+
+
 # ---------------------------------------------------------------- what it comes to
 
 
@@ -360,7 +376,7 @@ def judged(criterion: str, text: str) -> Result:
     """What one judge says; exit code 1 for FAIL, 2 for what is neither PASS nor FAIL."""
     found = parse(Aide.JUDGE, text)
     name = f"judge of {plain.line(criterion, 60)!r}"
-    if found.code is Code.UNCLEAR:
+    if found.code is Code.UNCLEAR or is_foreign(text, criterion):
         told = plain.line(text, 120) or "nothing"
         return Result(name, 2, f"the answer is neither PASS nor FAIL: {told}", strict=True)
     output = plain.line(f"{found.reason} {found.body}", 1000)

@@ -49,6 +49,8 @@ class Said:
     reply: Answer
     fault: str = ""
     idle: bool = False  # by its transcript, none of its calls can have written
+    acted: bool = True  # so far as is known, it called a tool
+    doubt: str = ""  # why it is not to be believed, although it was asked once more
 
 
 @dataclass(slots=True)
@@ -192,7 +194,7 @@ class Caller:
         )
         if stage is Stage.RESEARCH and not (why or reply.text.strip()):
             raise TransientFault(f"{stage} stage: the answer is empty")
-        return Said(reply, why, found.only_reads(agent))
+        return Said(reply, why, found.only_reads(agent), found.acted)
 
     def _run(
         self,

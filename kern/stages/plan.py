@@ -19,7 +19,7 @@ from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.file import Documents
 from kern.spec.imports import Added
 from kern.spec.parse import Kind, Spec, Task, parse
-from kern.stages import briefs, prompts, proposal
+from kern.stages import answer, belief, briefs, prompts, proposal
 from kern.stages.call import Caller
 from kern.stages.prompts import Template
 from kern.stages.proposal import Mode, Plan, Proposed
@@ -62,7 +62,10 @@ class Planner:
         prompt = prompts.compose(form, words, {**usual, **sections}, known.guidance.notices)
         said = self.caller.call(prompt, task="", attempt=1)
         workspace.replace(place, plain.encode(said.reply.text))
-        return said.reply.text, said.fault
+        text = said.reply.text
+        reason = answer.parse(Aide.PLANNER, text).reason
+        repeats = belief.repeats(text, reason, form.contract, goal)
+        return text, said.fault or (belief.REPEATED if repeats else "")
 
     # ------------------------------------------------------------ SPEC.md
 

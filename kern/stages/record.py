@@ -51,6 +51,7 @@ class StageRecord:
     red: Red | None = None
     cause: str = Cause.OTHER.value  # what it failed over, where it did
     fault: str = ""
+    acted: bool = True  # stage 2 called a tool, as far as is known
     fixed: int = 0  # how often hooks changed the task's files, or the branch moved under them
     told: Mapping[str, str] = field(default_factory=dict)  # of LEARNINGS.md: texts by their ids
     voted: Mapping[str, Sequence[int]] = field(default_factory=dict)  # its counts then, by the ids

@@ -20,6 +20,7 @@ from kern.agents.protocol import Call
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import Needs, Stage
+from kern.stages import prompts
 from kern.toml import checked
 from kern.toml import table as a_table
 from tests.checks.test_gates import toml
@@ -112,6 +113,7 @@ def test_a_setting_that_is_none_is_refused(table: dict[str, object], named: str)
 
 # -------------------------------------------------------------------- by kern
 
+FORM = prompts.path("prompts/1_research.md").read_text("utf-8")
 READY = say("- Files: a.txt:1-7\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY")
 WRITE = use("Write", file_path="hi.txt", content="hello 😀\n")
 DONE, WORDS = say("Did it.\n\nSUCCESS"), say("Greet people 😀")
@@ -271,3 +273,42 @@ def test_the_doctor_sends_no_key_to_where_only_the_repository_wants_it(
         assert "login: its own word: small" in kern("doctor").out
         assert SEEN == ["Bearer k3y-for-the-gateway"]
         server.shutdown()
+
+
+RECITED = {
+    "the example": (
+        FORM.partition("<example>\n")[2].partition("</example>")[0],
+        "repeated the prompt",
+    ),
+    "its question": (
+        "NEEDS_ANSWER: the question to a person, in one sentence",
+        "repeated the prompt",
+    ),
+    "its NO_TASK": (
+        "NO_TASK: which line shows that the task is done already",
+        "repeated the prompt",
+    ),
+    "a call": (
+        '{"name": "sh", "arguments": {"command": "ls"}}\n\nREADY',
+        "wrote a call of a tool as text",
+    ),
+}
+
+
+@needs_bwrap
+@pytest.mark.slow
+@pytest.mark.parametrize("what", RECITED)
+def test_a_model_that_recites_is_not_believed_and_its_end_is_named(
+    repo: Path, git: Git, kern: Kern, serve: Serve, what: str
+) -> None:
+    said, why = RECITED[what]
+    server = serve(research=[[say(said)]] * 6, implement=[[DONE]] * 3)
+    toml(repo, git, f'agent = "http"\n{table(server.url)}')
+    head = git("rev-parse", "HEAD")
+    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
+    assert ran.code == 1, ran.said
+    assert git("rev-parse", "HEAD") == head
+    assert [one.stage for one in server.requests] == ["research"] * 6
+    spec = (repo / "SPEC.md").read_text()
+    assert f"**Attempt 1:** research: it {why} (kept: " in spec
+    assert f"**Skipped:** the attempts failed and it could not be split: research: it {why}" in spec

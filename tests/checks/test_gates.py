@@ -80,7 +80,7 @@ def test_a_gate_that_cannot_run_or_is_red_stops_the_run_before_anyone_is_paid(
 ) -> None:
     toml(repo, git, f"[gates]\ngood = 'true'\ncheck = {gate}\n")
     before = git("status", "--porcelain"), spec(repo)
-    fake.script(implement=[{"result": "SKIPPED: later"}])
+    fake.script(implement=[{"result": "SKIPPED: no a.txt"}])
     ran = inline(1, allow_red=allowed)
     if allowed and lifted:
         assert fake.stages == ["research", "implement"], ran.said

@@ -14,6 +14,7 @@ import pytest
 from kern import config
 from kern.cli import project
 from kern.git import repository
+from kern.model import Aide
 from kern.system import lock, workspace
 from tests.conftest import Git, Kern
 from tests.kit.kinds import KINDS, Kind
@@ -255,3 +256,13 @@ def test_another_agent_is_proposed_where_the_usual_one_is_not(
     (empty / "kern.toml").unlink()
     kern("init", "--no-run")
     assert config.parse((empty / "kern.toml").read_bytes()).agents == ()
+    judge = (
+        "stages.judge]       # codex is logged in here, and may see what claude overlooks\n# agent"
+    )
+    assert judge in toml(empty)
+    named = config.parse(re.sub(r"(?m)^# (?=\[stages.judge|agent =)", "", toml(empty)).encode())
+    assert named.models[Aide.JUDGE].agent == "codex" and [*named.models] == [Aide.JUDGE]
+    codex.write_text("#!/bin/sh\necho Not logged in\n")
+    (empty / "kern.toml").unlink()
+    kern("init", "--no-run")
+    assert "codex" not in toml(empty)

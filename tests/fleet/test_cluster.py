@@ -161,7 +161,7 @@ def test_attempts_come_along_and_none_here_is_overwritten(
     repo: Path, git: Git, fake: Fake, central: Path
 ) -> None:
     fails = {"run": ["echo x > x"], "result": "FAILED: no"}
-    fake.script(implement=[fails, {"result": "SKIPPED: no key"}])
+    fake.script(implement=[fails, {"result": "SKIPPED: no a.txt"}])
     came = Watched(repo).carry(jobs(repo, git, 1)[0])
     assert came.commit == "" and "Attempt 1" in came.spec
     (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()

@@ -119,7 +119,7 @@ def ends(*, how: str) -> list[Step]:
     steps: dict[str, list[Step]] = {
         "killed": [{"run": harm, "kill": "parent"}],
         "gate": [{"run": [*harm, "echo > bad"], "result": "SUCCESS"}],
-        "asks": [{"run": harm, "result": "NEEDS_ANSWER: which?"}],
+        "asks": [{"run": harm, "result": "NEEDS_ANSWER: which a.txt?"}],
     }
     return [*steps[how], GOOD]
 

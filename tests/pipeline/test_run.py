@@ -151,7 +151,7 @@ def test_what_done_tasks_left_goes_with_a_run_s_end_once_it_is_old(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_spec(repo, git, "- [ ] first\n- [ ] second\n")
-    results = ("FAILED: no", "SUCCESS", "NEEDS_ANSWER: which?")
+    results = ("FAILED: no", "SUCCESS", "NEEDS_ANSWER: which a.txt?")
     fake.script(
         implement=[{"run": [f"echo {n} > n"], "result": one} for n, one in enumerate(results)]
     )

@@ -145,6 +145,7 @@ REPLIES = (
 OBJECTIONS = ("", "nothing changed, or asked before")
 Step = tuple[Do, str]
 ENDS = (Do.FINISH, Do.RELEASE)
+DOUBTED = "not believed"  # of research, twice
 
 
 def walks(facts: Facts, walked: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
@@ -165,7 +166,13 @@ def after_step(do: Do, facts: Facts) -> list[tuple[str, Facts | None]]:
             return [("", replace(facts, noted=True))]
         case Do.RESEARCH:
             found = (Research.READY, Research.NO_TASK, Research.ASKED)
-            return [(word, replace(facts, research=word)) for word in found]
+            ends: list[tuple[str, Facts | None]] = [
+                (str(word), replace(facts, research=word)) for word in found
+            ]
+            if due(facts) is not Tier.SKIP:
+                saved = answer.broken("it repeated the prompt", due(facts)).saved
+                ends += [(DOUBTED, replace(facts, start=Start.OPEN, saved=saved))]
+            return ends
         case Do.IMPLEMENT:
             return [
                 (str(due(facts)), replace(facts, start=Start.OPEN, saved=Saved.OPEN, own=False))
@@ -241,7 +248,8 @@ def test_no_walk_has_more_attempts_than_the_tier_allows(kind: Facts) -> None:
         assert tiers.count(Tier.IMPLEMENT) <= ATTEMPTS
         assert steps.count(Do.BOOK) <= ATTEMPTS
         spent = steps.count(Do.BOOK) == ATTEMPTS or (Do.BOOK, "its result") in walk
-        assert tiers.count(Tier.DECOMPOSE) == (spent and kind == Facts())
+        released = walk[-2][0] is Do.RESEARCH
+        assert tiers.count(Tier.DECOMPOSE) == (spent and kind == Facts() and not released)
         assert not spent or kind != Facts(subtask=True) or walk[-1][0] is Do.RELEASE
         assert steps.count(Do.CONCLUDE) == (spent and kind.experiment)
         assert not kind.experiment or (Do.PROVE, Saved.DECOMPOSED) not in walk

@@ -126,7 +126,7 @@ def test_an_agent_that_asks_without_end_comes_to_an_end(
 ) -> None:
     notes = "".join(f"  > **Question:** {n}?\n  > **Answer:** {n}\n" for n in "abc")
     tasks(repo, git, f"- [ ] all\n  - [ ] add a greeting\n{notes.replace('  >', '    >')}")
-    asks = [{"run": [f"echo {n} > n"], "result": f"NEEDS_ANSWER: {n}?"} for n in "defghi"]
+    asks = [{"run": [f"echo {n} > n"], "result": f"NEEDS_ANSWER: greet {n}?"} for n in "defghi"]
     fake.script(implement=asks)
 
     assert inline(1).code == 1
@@ -179,7 +179,7 @@ def test_nothing_that_kern_started_can_answer(repo: Path, kern: Kern) -> None:
 def test_no_control_character_of_a_question_reaches_spec_or_terminal(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:
-    fake.script(implement=[{"result": "NEEDS_ANSWER: red\x1b[31m or \u202eblue?\x07"}])
+    fake.script(implement=[{"result": "NEEDS_ANSWER: greet in red\x1b[31m or \u202eblue?\x07"}])
     ran = inline(1)
-    assert "  > **Question:** red or blue?\n" in spec(repo)
+    assert "  > **Question:** greet in red or blue?\n" in spec(repo)
     assert "\x1b" not in ran.err and "\u202e" not in ran.err

@@ -262,7 +262,10 @@ def test_200_mb_of_output_are_cut_off_in_little_memory(
     repo: Path, git: Git, fake: Fake, tmp_path: Path
 ) -> None:
     fake.script(
-        implement=[{"run": ["echo half > half.txt"], "megabytes": 200}, {"result": "SKIPPED: x"}]
+        implement=[
+            {"run": ["echo half > half.txt"], "megabytes": 200},
+            {"result": "SKIPPED: a.txt"},
+        ]
     )
     source = Path(__file__).parent.parent.parent
 

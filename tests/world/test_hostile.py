@@ -477,7 +477,10 @@ def test_a_kept_attempt_can_be_shown_and_pushed_without_gits_own_files(
     secretive: None, repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     fake.script(
-        implement=[{"run": ["echo half > half"], "result": "FAILED: no"}, {"result": "SKIPPED: x"}]
+        implement=[
+            {"run": ["echo half > half"], "result": "FAILED: no"},
+            {"result": "SKIPPED: a.txt"},
+        ]
     )
     assert inline(1).code == 1
     (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()

@@ -1,0 +1,110 @@
+"""What is not believed of an answer, whoever gives it: the prompt said again, a call that was
+written and not made, a way out that names nothing. Pure.
+"""
+
+import re
+from collections.abc import Callable
+
+from kern.model import Role, Stage
+from kern.stages import answer
+from kern.stages.answer import Answer, Code
+
+REPEATED = "it repeated the prompt"
+NO_CALL = "it wrote a call of a tool as text"
+MISSING = "no file that it names is in the repository"
+NAMELESS = "its reason names nothing of the repository or the task"
+AGAIN = """
+## Your answer before
+
+It was not taken: {why}. Answer in your own words, for this task and this repository: name its
+files, with "(new)" behind each that is still to be made. A reason or a question says which file,
+command or words of the task it is about."""
+
+_CODES = {(code.casefold(),) for code in Code}
+_FEW = 3  # words by which the beginning of a line is known
+_CALL = (
+    r"[\s`]*(?:(?:json|xml|tool_\w+)\b)?\s*(?:<\|?(?:tool|function)(?:_calls?|_use)?\b"
+    r'|\[?\s*\{\s*"(?:name|tool|function|action|tool_calls|tool_name)"\s*:)'
+)
+_MADE_LATER = r"(?i)\bnew\b|creat|\bmake|\bto be\b|\badd|\bwrite|\bstill\b|\byet\b|exist|missing"
+_DONE = (
+    r"(?i)\b(?:done|there|implemented|exists?|present|fixed|in place)\s+already\b"
+    r"|\balready\s+(?:done|there|implemented|exists?|present|fixed|in place|works|passes)\b"
+    r"|\bnothing (?:is )?(?:left )?to (?:do|change)\b"
+)
+# What looks like a name: code, a path, a number, capitals within a sentence, another script.
+_NAME = r"[`/_\d]|\w\.\w|\w[A-Z]|[^.:!?\s]\s+[A-Z]\w|[^\x00-\x7f]"
+_COMMON = "the and for not with this that what which when are can has have should task there from"
+_STEM = 4  # letters by which words are alike: greet, greeting
+
+
+def doubt(
+    role: Role, text: str, prompt: str, task: str, red: str, knows: Callable[[str], bool]
+) -> str:
+    """Why the answer is not to be believed; empty where nothing stands against it. `prompt`: what
+    kern says in it, without the data. `red`: a gate of the task that is red before it. `knows`:
+    whether the repository has something of that name.
+    """
+    found = answer.parse(role, text)
+    if repeats(text, found.reason, prompt, task):
+        return REPEATED
+    if is_call(text) or (role is Stage.RESEARCH and is_missing(found, task, knows)):
+        return NO_CALL if is_call(text) else MISSING
+    done = found.code is Code.SKIPPED and re.search(_DONE, found.reason)
+    if red and (done or found.code is Code.NO_TASK):
+        return f"it says that there is nothing to do, and {red} is red"
+    leaves = found.code in (Code.SKIPPED, Code.NEEDS_ANSWER)
+    return NAMELESS if leaves and not names(found.reason, task, knows) else ""
+
+
+def repeats(text: str, reason: str, prompt: str, task: str) -> bool:
+    """Whether it says nothing but lines of the prompt, gives one of them as its reason, or names
+    the files of an example. What the task says itself is its own.
+    """
+    own, whole = _joined(_words(task)), _joined(_words(prompt))
+    lines = {_words(line) for line in prompt.splitlines()}
+
+    def is_kerns(words: tuple[str, ...]) -> bool:
+        known = words in lines or (len(words) >= _FEW and _joined(words) in whole)
+        about = answer.FOREIGN in words and answer.FOREIGN in task
+        return known and not about and _joined(words[words[:1] in _CODES :]) not in own
+
+    said = [words for line in text.splitlines() if (words := _words(line))]
+    said = [words for words in said if words not in _CODES]
+    given = _words(reason)
+    begins = any(line[at : at + len(given)] == given for line in lines for at in (0, 1))
+    if len(given) >= _FEW and begins and is_kerns(given):
+        return True
+    return bool(said and all(map(is_kerns, said))) or answer.is_foreign(text, task)
+
+
+def is_call(text: str) -> bool:
+    return bool(re.match(_CALL, text))
+
+
+def is_missing(found: Answer, task: str, knows: Callable[[str], bool]) -> bool:
+    """Whether all files that it found are nowhere, and neither it nor the task says that they are
+    to be made.
+    """
+    told = " ".join(text for label, text in found.findings if label in ("Files", "Pattern"))
+    paths = answer.paths(told)
+    if not paths or re.search(_MADE_LATER, told):
+        return False
+    return not any(path in task or knows(path) for path in paths)
+
+
+def names(reason: str, task: str, knows: Callable[[str], bool]) -> bool:
+    """Whether it says what it is about."""
+    if re.search(_NAME, reason):
+        return True
+    stems = {word[:_STEM] for word in _words(task)} - {word[:_STEM] for word in _COMMON.split()}
+    words = [word for word in _words(reason) if len(word) >= _FEW]
+    return any(word[:_STEM] in stems or (len(word) >= _STEM and knows(word)) for word in words)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", text.casefold()))
+
+
+def _joined(words: tuple[str, ...]) -> str:
+    return f" {' '.join(words)} "
