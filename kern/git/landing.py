@@ -75,10 +75,18 @@ def _refusal(repo: Repo, old: str, new: str, written: Mapping[str, Entry]) -> st
     """What git says against following; empty where it would."""
     with repo.private_index() as env:
         repo.update_index(written, env)
+        return _read(repo, old, new, "-n", env=env)
+
+
+def _read(repo: Repo, old: str, new: str, *how: str, env: Mapping[str, str] | None = None) -> str:
+    """Index and files follow, or what git says against it: of what was merely touched only once it
+    has looked at all of them.
+    """
+    argv = ("read-tree", "-m", "-u", *how, repo.bare(old), repo.bare(new))
+    code, _, complaint = repo.run(*argv, env=env)
+    if code:
         repo.run("update-index", "-q", "--refresh", env=env)
-        code, _, complaint = repo.run(
-            "read-tree", "-m", "-u", "-n", repo.bare(old), repo.bare(new), env=env
-        )
+        code, _, complaint = repo.run(*argv, env=env)
     return (complaint.strip() or "git does not say why") if code else ""
 
 
@@ -132,6 +140,6 @@ def follow(repo: Repo) -> None:
     papers = {name: (repo.entry(old, name), repo.entry(new, name)) for name in DOCUMENTS}
     written = {name: now for name, (was, now) in papers.items() if now and was != now}
     repo.update_index({**written, **_written(repo, _changes(repo, old, new))})
-    repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
-    repo.git("read-tree", "-m", "-u", repo.bare(old), repo.bare(new))
+    if complaint := _read(repo, old, new):
+        raise GitFailed(("read-tree", "-m"), 128, complaint)
     repo.git("update-ref", "-d", _behind(repo), old)
