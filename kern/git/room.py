@@ -46,6 +46,7 @@ class Room:
         remove(self.over)
         pristine, self.pristine = self.pristine, ""
         if tree == pristine:
+            self._date(tree)
             return []
         with workspace.reported(self.tree):
             gone = self._read(tree)
@@ -94,20 +95,25 @@ class Room:
             remove(self.tree)  # with what is closed to git
             self.index.unlink()
             return self._read(tree)
-        if fresh:
-            self._date(tree)
+        self._date(tree)
         gone = (line.removeprefix("Removing ") for line in out.splitlines())
         return [path for path in gone if not path.endswith(_REMADE)]
 
     def _date(self, tree: str) -> None:
-        """What is the person's byte for byte gets its time: else a build takes all for changed."""
+        """What is the person's byte for byte gets its time: else a build takes all for changed. The
+        rest is newer than what they have built of their edits, which is none of this.
+        """
         with self.home.private_index() as env:
             self.home.run("update-index", "-q", "--refresh", env=env)
             other = self.home.paths("diff-index", "-z", "--name-only", tree, env=env)
+        for path in {*other}:
+            with contextlib.suppress(OSError):
+                os.utime(self.tree / path, follow_symlinks=False)
         for path in {*self.repo.paths("ls-files", "-z", env=self.env)} - {*other}:
             with contextlib.suppress(OSError):
                 when = os.lstat(self.home.root / path).st_mtime_ns
-                os.utime(self.tree / path, ns=(when, when), follow_symlinks=False)
+                if when != os.lstat(place := self.tree / path).st_mtime_ns:
+                    os.utime(place, ns=(when, when), follow_symlinks=False)
         self.repo.git("update-index", "-q", "--refresh", env=self.env)
 
     def _copy(self, path: str) -> bool:
