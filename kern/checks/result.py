@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kern import person, plain
 from kern.config import Gate
-from kern.model import UNVERIFIED, Result
+from kern.model import HIDDEN, UNVERIFIED, Result
 
 _LONG_S = 600.0  # a gate that takes longer is not run twice
 TELLING = 160  # characters in a note
@@ -44,8 +44,12 @@ class Red:
     output: str  # the end of it
 
     def like(self, other: "Red | None") -> bool:
-        """Whether both failed alike; times and addresses do not tell them apart."""
-        return other is not None and self._essence() == other._essence()
+        """Whether both failed alike, as far as is known; times and addresses do not tell them
+        apart.
+        """
+        if other is None or self.name == HIDDEN:
+            return False
+        return self._essence() == other._essence()
 
     def _essence(self) -> tuple[str, int | None, str]:
         return self.name, self.code, " ".join(re.sub(_PASSING, "#", self.output).split())

@@ -23,7 +23,7 @@ from kern.fleet import worker, worktree
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
-from kern.pipeline import agents, project, session, trial, trust
+from kern.pipeline import agents, hidden, project, session, trial, trust
 from kern.pipeline.site import Leave, Options
 from kern.spec.parse import parse
 from kern.stages import prompts
@@ -242,8 +242,9 @@ def _ran(
     options = Options(tick=table.tick, leave=leave)
     try:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as site:
-            gates = _chosen(site.papers.settings().gates, names)
-            table.expect(gates)
+            own, theirs = hidden.gate(site), site.papers.settings().gates
+            gates = _chosen(theirs, names) if theirs or names or not own else []
+            table.expect([*gates, *filter(None, [own])])
             if process.OF in os.environ and not site.rooms.mounted:
                 worktree.set_up(site)
             apart = site.rooms.held and all(gate.room for gate in gates)
@@ -255,6 +256,8 @@ def _ran(
             if jobs:
                 green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
                 notes += worker.tried(site, fleet.yard(site), green)
+            head = site.repo.tree(site.repo.head().commit)
+            results += [] if names else hidden.run(site, head, before=True, shown=True)
             lost = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
             return results, [*notes, *(_ROOM.format(one.label) for one in lost if site.rooms.held)]
     finally:
@@ -284,4 +287,5 @@ def _summary(results: Sequence[Result], stopping: Sequence[Result]) -> str:
         one = len(results) == 1
         return "the gate is green" if one else f"all {len(results)} gates are green"
     counts = f"{len(results) - red} green, {red} red"
-    return counts if stopping else f"{counts}, as kern.toml says: a run begins all the same"
+    why = ", as kern.toml says" * any(one.known_red for one in results)
+    return counts if stopping else f"{counts}{why}: a run begins all the same"

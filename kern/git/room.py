@@ -58,6 +58,19 @@ class Room:
                 self.make_place(name)
         return gone
 
+    def lay(self, folder: Path) -> None:
+        """The folder's files over its own, until it is filled again. No link leads them out."""
+        for above, _, names in os.walk(folder):
+            place = self.tree / Path(above).relative_to(folder)
+            if place.is_symlink() or place.is_file():
+                place.unlink()
+            place.mkdir(exist_ok=True)
+            for name in names:
+                if (target := place / name).is_dir() and not target.is_symlink():
+                    remove(target)
+                target.unlink(missing_ok=True)
+                shutil.copy(Path(above, name), target)
+
     def accept(self, tree: str) -> None:
         """A tree that it holds, or that is kept elsewhere."""
 

@@ -1,5 +1,6 @@
 """What a history adds up to: the data of a report, what to look at, and a forecast. Pure."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -106,8 +107,32 @@ def errors(found: History) -> list[dict[str, Any]]:
     return [{name: one.get(name) for name in names} for one in own]
 
 
+# What may be wrong with a change, by words of it, the worst first; then all else.
+_RISKS = (
+    "green only with its own",
+    UNVERIFIED,
+    r"^tests: ",
+    "named by a gate$",
+    "^settings of its gates: ",
+    "it runs unasked",
+    "^dependencies: ",
+    "^many files: ",
+    "the judges disagree",
+)
+
+
+def risk(what: str, text: str, proved: str = "") -> tuple[int, bool]:
+    """The rank of what is to be looked at; of two alike that of a task which no gate of its own
+    and no judge has seen comes first.
+    """
+    met = (n for n, words in enumerate(_RISKS) if re.search(words, what if n == 1 else text))
+    return next(met, len(_RISKS)), "gate `" in proved or "judge of" in proved
+
+
 def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
-    """What a person should look at on the branch before all else, each with where it is."""
+    """What a person should look at on the branch before all else, each with where it is, ranked by
+    risk.
+    """
     looks: list[tuple[Task | None, str, str]] = []
     for task in done(found, now):
         if unverified(task.proved):
@@ -122,6 +147,7 @@ def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
         elif record.get("flaky"):
             how = f"{record.get('gate')}: {record['flaky']}; green on the same files"
             looks.append((of, "flaky", how))
+    looks.sort(key=lambda one: risk(one[1], one[2], one[0].proved if one[0] else ""))
     return [
         {
             **{"task": task.task if task else "", "what": what, "text": text},

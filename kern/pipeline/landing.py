@@ -18,7 +18,7 @@ from kern.git.history import Commit
 from kern.git.repository import DOCUMENTS, Entry, Repo
 from kern.journal import store
 from kern.model import SPEC, Cause, Key, Marker, Result, Saved, Stage
-from kern.pipeline import preflight, project, verify
+from kern.pipeline import hidden, measured, preflight, project, verify
 from kern.pipeline.attempt import Objection
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -206,12 +206,11 @@ def _proven(
     all the same, KernError: that is not to blame.
     """
     wanted = project.checks(site, task) if task else Checks(project.settings(site).gates)
-    if not wanted.shown:
-        return ""
     whole, merged = trees
-    looks = where()
+    looks = where() if wanted.shown or site.caller.settings.hidden else site
     asked = chain(
         (_gate(looks, gate, whole, head) for gate in wanted.gates),
+        hidden.run(looks, whole),
         (verify.judge(looks, one, task, whole, head) for one in wanted.criteria if task),
     )
     results = list[Result]()
@@ -221,10 +220,14 @@ def _proven(
             without = _landed_since(site.repo, commit.parents[0], head)
             raise Refused(f"{result.objection(ended)}{without}", more, merged, ended)
         results.append(ended)
+    if not results:
+        return ""
+    doubt, _ = measured.doubt(looks, wanted.gates, results, head, whole)
     base = commit.parents[0]
     change = site.repo.bare(base), site.repo.bare(commit.sha)
     changed = site.repo.changed(*change)
-    return result.proved(results) + verify.doubted(site.repo, wanted.gates, changed, *change)
+    doubts = verify.doubted(site.repo, wanted.gates, changed, *change, doubt)
+    return result.proved(results) + doubts
 
 
 def _gate(site: Site, gate: Gate, tree: str, head: str) -> Result:

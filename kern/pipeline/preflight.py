@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kern import person, plain
-from kern.config import FILE, Settings
+from kern.config import FILE, Gate, Settings
 from kern.errors import KernError, UsageError
 from kern.git import environment, history, refs, repository
 from kern.git.repository import LINK, Repo, left_out
@@ -43,15 +43,27 @@ def settings(found: Repo, papers: Documents) -> Settings:
             f"git ignores {FILE}: an agent could change unseen what it is measured by",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
         )
-    return person.over(person_settings(found.root), read)
+    own = person_settings(found.root)
+    return person.over(own, read, _hidden(found, own))
+
+
+def _hidden(found: Repo, own: Person) -> Gate | None:
+    """By the top level; a worktree's is that of the repository."""
+    tops = found.root, found.common_dir.parent
+    named = {Path(os.path.realpath(os.path.expanduser(top))): top for top in own.hidden}
+    return next((own.hidden[named[top]] for top in tops if top in named), None)
+
+
+def person_file() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(folder).expanduser() / "kern" / "config.toml"
 
 
 def person_settings(root: Path) -> Person:
     """What the person decided; none of it where a repository could have written it. Raises
     UsageError.
     """
-    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    file = Path(folder).expanduser() / "kern" / "config.toml"
+    file = person_file()
     if Path(os.path.realpath(file)).is_relative_to(root):
         raise UsageError(
             f"{file} lies in the repository, which would decide for you",

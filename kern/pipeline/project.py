@@ -14,7 +14,7 @@ from kern.events import GateEnded, GateStarted
 from kern.git import environment, history, shadow
 from kern.git.repository import LINK, Entry
 from kern.model import LEARNINGS, SPEC, Result, Stage
-from kern.pipeline import attempt, preflight
+from kern.pipeline import attempt, hidden, preflight
 from kern.pipeline.facts import Situation
 from kern.pipeline.rooms import Hooked
 from kern.pipeline.site import Site
@@ -138,6 +138,8 @@ def check(site: Site) -> None:
     if stop := [was for _, was, _ in ends if was.red and was.stops(allowed, first=first)]:
         message, hint = result.refusal(stop)
         raise UsageError(message, hint=hint)
+    if first:
+        hidden.look(site)
     site.memory.checked = True
     for _, was, new in ends:
         if new and was.red:

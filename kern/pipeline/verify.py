@@ -4,17 +4,16 @@ judges. Each can turn a success into an attempt, none can make one.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
 
 from kern import config, plain
-from kern.checks import result
+from kern.checks import measures, result
 from kern.config import FILE, Gate
 from kern.errors import UsageError
 from kern.events import GateEnded, Traced
 from kern.git import history, shadow
 from kern.git.repository import LINK, Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
-from kern.pipeline import attempt, project
+from kern.pipeline import attempt, hidden, measured, project
 from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
@@ -133,21 +132,28 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
         raise Objection(UNCHANGED, Cause.OTHER)
     _check_files(site, change)
     wanted = project.checks(site, at.opened[1])
-    if not wanted.shown:
-        return {}
-    asked = chain(
-        (_gate(site, gate, at, tree) for gate in wanted.gates),
-        (judge(site, one, at.opened[1], tree, at.head.commit) for one in wanted.criteria),
-    )
-    results: list[Result] = []
-    for ended in asked:
+    base, results = at.head.commit, list[Result]()
+
+    def take(ended: Result) -> None:
         results.append(ended)
         if ended.blocks:
             cause = Cause.JUDGE if ended.name.startswith("judge") else Cause.GATE
             raise Objection(result.objection(ended), cause, result.evidence(ended))
+
+    for gate in wanted.gates:
+        take(_gate(site, gate, at, tree))
+    doubt, red = measured.doubt(site, wanted.gates, results, base, tree)
+    if red and project.settings(site).strict_tests:
+        raise Objection(doubt, Cause.GATE, result.evidence(red))
+    for ended in hidden.run(site, tree):
+        take(ended)
+    for one in wanted.criteria:
+        take(judge(site, one, at.opened[1], tree, base, doubt))
+    if not results:
+        return {}
     risks = result.risks(results, site.memory.flaky)
     site.memory.flaky |= {ended.name for ended in results if ended.flaky}
-    doubts = doubted(site.repo, wanted.gates, change, at.head.commit, tree)
+    doubts = doubted(site.repo, wanted.gates, change, base, tree, doubt)
     in_room = site.rooms.held and all(gate.room for gate in wanted.gates)
     made = [] if in_room else site.rooms.made()  # no clone has it
     beside = f" in your tree, which also held {some(made)}" if made else ""
@@ -170,12 +176,20 @@ def _check_files(site: Site, change: Mapping[str, Change]) -> None:
         raise Objection(str(exc), Cause.OTHER) from None
 
 
-def doubted(repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str, new: str) -> str:
+def doubted(
+    repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str, new: str, doubt: str = ""
+) -> str:
     """What lessens the word of green gates, to follow it: the change is of what they go by."""
     named = {path for gate in gates for path in result.named(gate.command, change)}
-    changed = f"; the task changed {some(sorted(named))}, named by a gate" if named else ""
-    tests = weakened(repo, old, new)
-    return changed + (f"; tests: {some(tests)}" if tests else "")
+    changed = [f"the task changed {some(sorted(named))}, named by a gate"] * bool(named)
+    kinds = {
+        "tests": weakened(repo, old, new),
+        "settings of its gates": measures.settings(change),
+        "dependencies": measures.dependencies(change),
+        "many files": [str(len(change))] * (len(change) > measured.MANY),
+    }
+    rest = (f"{kind}: {some(found)}" for kind, found in kinds.items() if found)
+    return "".join(f"; {one}" for one in (*filter(None, [doubt]), *changed, *rest))
 
 
 def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
@@ -210,10 +224,10 @@ def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, En
     return own if at.second.fixed < MOST_FIXES else {}
 
 
-def judge(site: Site, criterion: str, task: Task, tree: str, head: str) -> Result:
-    """What judges say of that tree, on top of `head`."""
+def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: str = "") -> Result:
+    """What judges say of that tree, on top of `head`; they are told of the doubt."""
     form = site.templates[Aide.JUDGE]
-    prompt = briefs.judged(site.repo, form, task, criterion, head, tree)
+    prompt = briefs.judged(site.repo, form, task, criterion, head, tree, doubt)
     seen = replace(site.repo.head(), commit=head)
     judges: list[Result] = []
     while (agreed := answer.agreed(judges)) is None:
@@ -228,5 +242,5 @@ def judge(site: Site, criterion: str, task: Task, tree: str, head: str) -> Resul
         judges.append(answer.judged(criterion, said.fault or said.reply.text))
         site.sink(GateEnded(judges[-1]))
     if disagreement := answer.disagreement(judges):
-        site.warn(disagreement)
+        site.warn(disagreement, kept=True)
     return agreed

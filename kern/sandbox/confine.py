@@ -163,6 +163,14 @@ class Sandbox:
         env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
         return env | (wall.to_proxy(env) if self.apart and self.relay else {})
 
+    def sees(self, path: Path) -> bool:
+        """Whether an agent could read what lies there."""
+        mounts = self._mounts(Kind.WORKER, self.tree, (), "", None)
+        over = [
+            one for one in mounts if path.is_relative_to(os.path.realpath(one.source or one.target))
+        ]
+        return bool(over) and over[-1].access is not Access.EMPTY
+
     def renew(self) -> None:
         """The logins of the run's agents, here and there."""
         for needs in self.needs.values() if self.means is not Means.NONE else ():

@@ -174,8 +174,11 @@ def commit(
     return compose(form, {**words, "guidance": advice.text}, sections, advice.notices)
 
 
-def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str) -> Prompt:
-    weaker = "; ".join(change.weakened(repo, old, new))
+def judged(
+    repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str, doubt: str = ""
+) -> Prompt:
+    """`doubt`: which gates are green only with the change's own tests."""
+    weaker = "; ".join(filter(None, (doubt, *change.weakened(repo, old, new))))
     known = [f"Tests that were there before: {weaker}"] if weaker else []
     shown = change.shown(repo, old, new, _room(form) - len(weaker) - 100)
     words = {"task": task_text(task), "criterion": criterion}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kern import plain
+from kern.checks.measures import TEST
 from kern.git.repository import Repo
 
 MOST = 24  # patches that are read at all: with more of them each would be cut to a few lines
@@ -121,10 +122,6 @@ def _patches(repo: Repo, pairs: Sequence[tuple[str, str]], old: str, new: str) -
 
 # ---------------------------------------------------------------- what it does to tests
 
-TEST = (
-    r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)test_[^/]*$|(?:^|/)conftest\.py$"
-    r"|(?:_test|_spec|\.test|\.spec|Tests?|Spec)\.\w+$"
-)
 _SKIPS = (
     r"\b(?:pytest\.(?:mark\.)?(?:skip|xfail)|unittest\.(?:skip|expectedFailure)|skipTest\()"
     r"|\b(?:it|test|describe|context)\.(?:skip|todo|only)\b|\bx(?:it|describe|test)\("

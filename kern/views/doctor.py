@@ -165,6 +165,15 @@ def _gates(here: Here) -> Iterator[Check]:
     yield Check(FILE, "\n".join(lines), advice=advice)
 
 
+def _hidden(here: Here) -> Iterator[Check]:
+    """That there is one, and not what it holds."""
+    there = here.settings.hidden is not None
+    if there or preflight.person_settings(here.repo.root).hidden:
+        advice = "" if there else f"see that {person.FILE} names it: {here.repo.root}"
+        said = "there is one" if there else "none for this repository"
+        yield Check("hidden gate", said, advice=advice)
+
+
 def _prompts(here: Here) -> Iterator[Check]:
     forms = prompts.templates(here.repo.root, here.settings)
     said = {role: form.by.said(protocol.DEFAULT) for role, form in forms.items()}
@@ -221,5 +230,11 @@ def _trust(here: Here) -> Iterator[Check]:
 _Checks = dict[str, Callable[[Here], Iterator[Check]]]
 _MACHINE: _Checks = {"kern": _kern, "git": _git, "repository": _repository, "agent": _agents}
 _MACHINE |= {"billing": _billing, "other agents": _others}
-_PROJECT: _Checks = {SPEC: _tasks, FILE: _gates, "prompts": _prompts, "notify": _notify}
+_PROJECT: _Checks = {
+    SPEC: _tasks,
+    FILE: _gates,
+    "hidden gate": _hidden,
+    "prompts": _prompts,
+    "notify": _notify,
+}
 _PROJECT |= {"output folder": _folder, "sandbox": _sandbox, "trust": _trust}

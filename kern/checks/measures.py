@@ -1,0 +1,81 @@
+"""What a change is measured by, of the files that it changes: `measures.toml` has the table."""
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Sequence
+from enum import IntEnum
+from pathlib import Path
+
+from kern import plain
+
+_TABLE = tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-8"))
+TEST = "|".join(_TABLE["tests"].values())
+
+
+class Weight(IntEnum):
+    """How much a file counts."""
+
+    NONE = 0
+    OLD = 1  # where it was there before
+    NEW = 2  # a new one, too
+
+
+def weight(path: str, keep: Sequence[str] = (), named: Collection[str] = ()) -> Weight:
+    """`keep`: files, and folders, that a person adds to the table; `named`: by a gate."""
+    if _is("settings", path) or any(path == one or path.startswith(_folder(one)) for one in keep):
+        return Weight.NEW
+    counts = _is("tests", path) or (path in named and _is("named", path))
+    return Weight.OLD if counts else Weight.NONE
+
+
+def part(path: str, old: bytes, new: bytes) -> bytes | None:
+    """The new file with what counts of it as in the old one; None where that is the same."""
+    name = path.rpartition("/")[2]
+    if head := _TABLE["tables"].get(name):
+        return _with_tables(head, plain.decode(old), plain.decode(new))
+    keys = _TABLE["keys"].get(name)
+    return _with_keys(keys, old, new) if keys else None
+
+
+def dependencies(paths: Collection[str]) -> list[str]:
+    return sorted(path for path in paths if _is("dependencies", path))
+
+
+def settings(paths: Collection[str]) -> list[str]:
+    return sorted(path for path in paths if _is("settings", path))
+
+
+def _is(kind: str, path: str) -> bool:
+    return any(re.search(pattern, path) for pattern in _TABLE[kind].values())
+
+
+def _folder(name: str) -> str:
+    return f"{name.rstrip('/')}/"
+
+
+def _with_tables(head: str, old: str, new: str) -> bytes | None:
+    def tables(text: str, *, counting: bool) -> Iterator[str]:
+        for one in re.split(r"(?m)^(?=\[)", text):
+            if bool(re.match(head, one)) is counting:
+                yield one.strip()
+
+    before = [*tables(old, counting=True)]
+    if before == [*tables(new, counting=True)]:
+        return None
+    return plain.encode("\n\n".join((*tables(new, counting=False), *before, "")).lstrip())
+
+
+def _with_keys(keys: Sequence[str], old: bytes, new: bytes) -> bytes | None:
+    """A script that is new counts for nothing: no gate of before runs it."""
+    try:
+        was, now = json.loads(old), json.loads(new)
+        kept = {key: was[key] for key in keys if key in was}
+        if "scripts" in now:
+            kept["scripts"] = {**now["scripts"], **was.get("scripts", {})}
+        if kept == {key: now[key] for key in keys if key in now}:
+            return None
+        rest = {key: value for key, value in now.items() if key not in keys}
+    except (ValueError, TypeError, AttributeError):  # no JSON, or not of that form: all of it
+        return old
+    return json.dumps({**rest, **kept}, indent=2).encode()
