@@ -5,13 +5,15 @@ the person's own tree mistakes are undone after each child, and said.
 """
 
 import contextlib
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kern import plain
 from kern.checks.result import Red
+from kern.config import Gate
 from kern.git import history, in_place, refs
 from kern.git.environment import GitFailed
 from kern.git.in_place import Ignored
@@ -23,7 +25,6 @@ from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox.confine import unheld
 from kern.spec import reapply
-from kern.spec.notes import Checks
 from kern.spec.parse import Kind, Task
 from kern.stages import belief, briefs, record
 from kern.stages.call import Said
@@ -60,25 +61,27 @@ def believed(
     task: Task,
     *,
     tree: str,
-    red: str = "",
+    red: Collection[Gate] = (),
     again: Callable[[], object] = lambda: None,
     **how: Any,
 ) -> Said:
-    """What the stage says, asked once more where that is not to be believed."""
+    """What the stage says, asked once more where that is not to be believed. `red`: gates, before
+    the task.
+    """
     form, listed = site.templates[prompt.stage], ""  # of files
+    own = "\n".join((briefs.task_text(task), *(n.text for n in task.of(Kind.GATE, Kind.JUDGE))))
+    named = next((gate.label for gate in red if not gate.name), "")
 
     def knows(name: str) -> bool:
         nonlocal listed
         listed = listed or "\n".join(site.repo.paths("ls-tree", "-rz", "--name-only", tree))
-        name = name.removeprefix(f"{site.repo.root}/")
+        name = name.removeprefix(f"{site.repo.root}/").rstrip("/.")
         whole = rf"(?i)(?<![^\W_]){re.escape(name)}(?![^\W_])"
-        return bool(re.search(whole, listed)) or (site.repo.root / name).exists()
+        return bool(re.search(whole, listed)) or os.path.exists(site.repo.root / name)
 
     def ask(one: Prompt) -> Said:
         said = site.caller.call(one, task=task.key.text, again=again, **how)
-        checks = (note.text for note in task.of(Kind.GATE, Kind.JUDGE))
-        own = "\n".join((briefs.task_text(task), *checks))
-        told = (said.reply.text, f"{form.contract}\n{form.text}", own, red, knows)
+        told = (said.reply.text, f"{form.contract}\n{form.text}", own, named, knows)
         return replace(said, doubt="" if said.fault else belief.doubt(one.stage, *told))
 
     said = ask(prompt)
@@ -87,11 +90,6 @@ def believed(
     site.warn(f"{prompt.stage}: {said.doubt}: asked once more")
     again()
     return ask(replace(prompt, text=prompt.text + belief.AGAIN.format(why=said.doubt) + "\n"))
-
-
-def red_gate(wanted: Checks) -> str:
-    """A gate of the task itself that is red before it, if there is one."""
-    return next((one.label for one in wanted.gates if not one.name and one in wanted.red), "")
 
 
 def earlier(site: Site, at: Situation) -> StageRecord | None:

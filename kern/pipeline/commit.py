@@ -6,6 +6,7 @@ is committed: the next look finds that, and the gates decide on top of what is t
 """
 
 from dataclasses import replace
+from typing import Any
 
 from kern import plain
 from kern.errors import KernError
@@ -123,10 +124,8 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
         form, room = site.templates[Stage.COMMIT], site.rooms.for_proof(tree, at.head)
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
         with attempt.watched(site, "the commit stage"):
-            env, number = site.commit_stage, at.attempt
-            said = attempt.believed(
-                *(site, prompt, task), tree=tree, attempt=number, env=env, room=room
-            )
+            how: dict[str, Any] = {"attempt": at.attempt, "env": site.commit_stage, "room": room}
+            said = attempt.believed(site, prompt, task, tree=tree, **how)
         said = replace(said, fault=said.fault or said.doubt)
         third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:

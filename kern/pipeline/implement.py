@@ -135,9 +135,9 @@ def _earlier(site: Site, at: Situation, last: StageRecord | None) -> Mapping[str
 
 def _order(
     site: Site, at: Situation, last: StageRecord | None, mends: bool
-) -> tuple[Prompt, Sequence[Gate], str]:
+) -> tuple[Prompt, Sequence[Gate], frozenset[Gate]]:
     """How things stand before the agent works, and what it is told of that; the gates that send it
-    back; one of the task's own that is red.
+    back, and those that are red.
     """
     wanted, state = project.standing(site, at)
     researched = at.files[Stage.RESEARCH].answer
@@ -155,8 +155,7 @@ def _order(
         _mending(site, last) if last and mends else None,
     )
     sends_back = at.due is Tier.IMPLEMENT and site.caller.runs_gates(prompt)
-    gates = project.at_the_end(wanted) if sends_back else ()
-    return prompt, gates, attempt.red_gate(wanted)
+    return prompt, project.at_the_end(wanted) if sends_back else (), wanted.red
 
 
 def _mending(site: Site, last: StageRecord) -> Mending:

@@ -1,6 +1,7 @@
 """Stage 1: what an agent finds out before anything is changed, saved, then noted in SPEC.md."""
 
 from functools import partial
+from typing import Any
 
 from kern.git import refs
 from kern.model import Cause, Stage, Tier
@@ -34,10 +35,8 @@ def research(site: Site, at: Situation) -> None:
     room = site.rooms.for_agent(tree, at.head, writes=False)
     anew = partial(site.rooms.put_back, tree)
     with attempt.watched(site, "research", back=tree):
-        red, number = attempt.red_gate(wanted), at.attempt
-        said = attempt.believed(
-            *(site, prompt, task), tree=tree, red=red, again=anew, attempt=number, room=room
-        )
+        how: dict[str, Any] = {"tree": tree, "red": wanted.red, "again": anew, "room": room}
+        said = attempt.believed(site, prompt, task, attempt=at.attempt, **how)
     if said.doubt and at.due is not Tier.SKIP:
         _fail(site, at, said, began)
         return

@@ -313,7 +313,8 @@ def _subtasks(section: str) -> tuple[str, ...]:
 
 
 def paths(text: str) -> list[str]:
-    return re.findall(r"[\w.@+-]*/[\w./@+-]*\w|(?<![\w/])\w[\w-]*\.[A-Za-z]\w*", text)
+    slashed = r"(?<![\w./@+-])[\w.@+-]*/[\w./@+-]*"
+    return re.findall(rf"{slashed}|(?<![\w/-])\w[\w-]*\.[A-Za-z]\w*", text)
 
 
 def is_foreign(text: str, given: str) -> bool:

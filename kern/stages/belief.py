@@ -35,6 +35,7 @@ _DONE = (
 # What looks like a name: code, a path, a number, capitals within a sentence, another script.
 _NAME = r"[`/_\d]|\w\.\w|\w[A-Z]|[^.:!?\s]\s+[A-Z]\w|[^\x00-\x7f]"
 _COMMON = "the and for not with this that what which when are can has have should task there from"
+_MOST = 50  # words of a reason that are looked at
 _STEM = 4  # letters by which words are alike: greet, greeting
 
 
@@ -48,8 +49,10 @@ def doubt(
     found = answer.parse(role, text)
     if repeats(text, found.reason, prompt, task):
         return REPEATED
-    if is_call(text) or (role is Stage.RESEARCH and is_missing(found, task, knows)):
-        return NO_CALL if is_call(text) else MISSING
+    if re.match(_CALL, text):
+        return NO_CALL
+    if role is Stage.RESEARCH and is_missing(found, task, knows):
+        return MISSING
     done = found.code is Code.SKIPPED and re.search(_DONE, found.reason)
     if red and (done or found.code is Code.NO_TASK):
         return f"it says that there is nothing to do, and {red} is red"
@@ -78,10 +81,6 @@ def repeats(text: str, reason: str, prompt: str, task: str) -> bool:
     return bool(said and all(map(is_kerns, said))) or answer.is_foreign(text, task)
 
 
-def is_call(text: str) -> bool:
-    return bool(re.match(_CALL, text))
-
-
 def is_missing(found: Answer, task: str, knows: Callable[[str], bool]) -> bool:
     """Whether all files that it found are nowhere, and neither it nor the task says that they are
     to be made.
@@ -98,7 +97,7 @@ def names(reason: str, task: str, knows: Callable[[str], bool]) -> bool:
     if re.search(_NAME, reason):
         return True
     stems = {word[:_STEM] for word in _words(task)} - {word[:_STEM] for word in _COMMON.split()}
-    words = [word for word in _words(reason) if len(word) >= _FEW]
+    words = [word for word in _words(reason) if len(word) >= _FEW][:_MOST]
     return any(word[:_STEM] in stems or (len(word) >= _STEM and knows(word)) for word in words)
 
 

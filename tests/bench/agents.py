@@ -104,7 +104,7 @@ def _compared(folder: Path, rounds: int, *, delay: float) -> Iterator[Row]:
         label = f"`kern 3 0` against nine bare claude processes, {what}, API {answers}"
         yield row(label, ratio(taken, "kern", name), "x", most=most, note=note)
     for name, who, bound in (
-        ("kern", "kern", 200.0),
+        ("kern", "kern", 170.0),
         ("default", "bare claude, default flags", None),
     ):
         size = sum(asked[name]) / rounds / len(TASKS) / 1000

@@ -1,6 +1,7 @@
 """What is believed of an answer: the prompt said again is not, and honest words are."""
 
 import re
+import time
 
 import pytest
 
@@ -110,3 +111,13 @@ def test_what_a_red_gate_contradicts_is_not() -> None:
         assert doubt(role, text, red=red).startswith(told)
         assert doubt(role, text) == ""
     assert doubt(TWO, "SKIPPED: GREET_KEY is not set", red=red) == ""
+
+
+@pytest.mark.parametrize(
+    "one", ["a", "a-", "/", "./", "a.", "zorbl/", "{", "<tool", "`", " [", "SKIPPED: A b"]
+)
+def test_no_answer_takes_long(one: str) -> None:
+    for role in (ONE, TWO, THREE):
+        began = time.monotonic()
+        doubt(role, f"- Files: {one * 20_000}\n\nNEEDS_ANSWER: {one * 20_000}")
+        assert time.monotonic() - began < 5
