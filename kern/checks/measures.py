@@ -63,7 +63,8 @@ def _with_tables(head: str, old: str, new: str) -> bytes | None:
     before = [*tables(old, counting=True)]
     if before == [*tables(new, counting=True)]:
         return None
-    return plain.encode("\n\n".join((*tables(new, counting=False), *before, "")).lstrip())
+    parts = filter(None, (*tables(new, counting=False), *before))
+    return plain.encode("\n\n".join(parts) + "\n")
 
 
 def _with_keys(keys: Sequence[str], old: bytes, new: bytes) -> bytes | None:
