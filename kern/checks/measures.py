@@ -23,7 +23,8 @@ class Weight(IntEnum):
 
 def weight(path: str, keep: Sequence[str] = (), named: Collection[str] = ()) -> Weight:
     """`keep`: files, and folders, that a person adds to the table; `named`: by a gate."""
-    if _is("settings", path) or any(path == one or path.startswith(_folder(one)) for one in keep):
+    kept = any(f"{path}/".startswith(f"{one.rstrip('/')}/") for one in keep)
+    if kept or _is("settings", path):
         return Weight.NEW
     counts = _is("tests", path) or (path in named and _is("named", path))
     return Weight.OLD if counts else Weight.NONE
@@ -38,20 +39,13 @@ def part(path: str, old: bytes, new: bytes) -> bytes | None:
     return _with_keys(keys, old, new) if keys else None
 
 
-def dependencies(paths: Collection[str]) -> list[str]:
-    return sorted(path for path in paths if _is("dependencies", path))
-
-
-def settings(paths: Collection[str]) -> list[str]:
-    return sorted(path for path in paths if _is("settings", path))
+def of(kind: str, paths: Collection[str]) -> list[str]:
+    """Those that are of a kind of the table."""
+    return sorted(path for path in paths if _is(kind, path))
 
 
 def _is(kind: str, path: str) -> bool:
     return any(re.search(pattern, path) for pattern in _TABLE[kind].values())
-
-
-def _folder(name: str) -> str:
-    return f"{name.rstrip('/')}/"
 
 
 def _with_tables(head: str, old: str, new: str) -> bytes | None:

@@ -16,6 +16,7 @@ from kern.pipeline.site import Site
 from kern.plain import some
 
 MANY = 20  # files: a change of more is named
+_AS_BEFORE = "with the tests as they were"
 
 
 def before(
@@ -49,9 +50,9 @@ def doubt(
     red = list[Result]()
     for gate, ended in zip(gates, ends, strict=False) if touched else ():
         if not ended.red:
-            again = project.run_gate(site, gate, tree, red_before=False)
-            again = replace(again, name=f"{gate.label} with the tests as they were")
-            site.sink(GateEnded(again))
+            named = replace(gate, name=f"{gate.name} {_AS_BEFORE}" if gate.name else "")
+            again = project.run_gate(site, named, tree, red_before=False)
+            site.sink(GateEnded(replace(again, name=f"{gate.label} {_AS_BEFORE}")))
             red += [replace(again, name=gate.label)] * again.red
     if touched:
         site.rooms.put_back(new)

@@ -184,8 +184,8 @@ def doubted(
     changed = [f"the task changed {some(sorted(named))}, named by a gate"] * bool(named)
     kinds = {
         "tests": weakened(repo, old, new),
-        "settings of its gates": measures.settings(change),
-        "dependencies": measures.dependencies(change),
+        "settings of its gates": measures.of("settings", change),
+        "dependencies": measures.of("dependencies", change),
         "many files": [str(len(change))] * (len(change) > measured.MANY),
     }
     rest = (f"{kind}: {some(found)}" for kind, found in kinds.items() if found)

@@ -166,6 +166,7 @@ class Sandbox:
     def sees(self, path: Path) -> bool:
         """Whether an agent could read what lies there."""
         mounts = self._mounts(Kind.WORKER, self.tree, (), "", None)
+        path = Path(os.path.realpath(path))
         over = [
             one for one in mounts if path.is_relative_to(os.path.realpath(one.source or one.target))
         ]
