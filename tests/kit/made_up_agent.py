@@ -40,7 +40,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
                 texts.append(line)
     if not texts:
         raise faults.unanswered("pal", ended, login="pal needs no login")
-    return protocol.made("\n".join(texts).strip(), cost=cost, turns=1, tokens={})
+    return protocol.made("\n".join(texts).strip(), cost=cost, tokens={})
 
 
 AGENT = Agent(
