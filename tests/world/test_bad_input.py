@@ -220,7 +220,7 @@ def test_as_root_without_a_sandbox_nothing_is_begun(
 
 def test_good_json_is_read_in_every_shape(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     def result(text: str) -> str:
-        fields = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1}
+        fields = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 2}
         return json.dumps({**fields, "result": text})
 
     git("commit", "--quiet", "--allow-empty", "--message=base")
