@@ -89,7 +89,7 @@ def believed(
         return said
     site.warn(f"{prompt.stage}: {said.doubt}: asked once more")
     again()
-    return ask(replace(prompt, text=prompt.text + belief.AGAIN.format(why=said.doubt) + "\n"))
+    return ask(replace(prompt, text=prompt.text + belief.again(prompt.stage, said.doubt)))
 
 
 def earlier(site: Site, at: Situation) -> StageRecord | None:

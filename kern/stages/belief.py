@@ -13,12 +13,15 @@ REPEATED = "it repeated the prompt"
 NO_CALL = "it wrote a call of a tool as text"
 MISSING = "no file that it names is in the repository"
 NAMELESS = "its reason names nothing of the repository or the task"
-AGAIN = """
+_AGAIN = """
 ## Your answer before
 
-It was not taken: {why}. Answer in your own words, for this task and this repository: name its
-files, with "(new)" behind each that is still to be made. A reason or a question says which file,
-command or words of the task it is about."""
+It was not taken: {why}. Answer in your own words, for this task and this repository.
+"""
+_NAMING = """
+Name its files, with "(new)" behind each that is still to be made. A reason or a question says which
+file, command or words of the task it is about.
+"""
 
 _CODES = {(code.casefold(),) for code in Code}
 _FEW = 3  # words by which the beginning of a line is known
@@ -58,6 +61,11 @@ def doubt(
         return f"it says that there is nothing to do, and {red} is red"
     leaves = found.code in (Code.SKIPPED, Code.NEEDS_ANSWER)
     return NAMELESS if leaves and not names(found.reason, task, knows) else ""
+
+
+def again(role: Role, why: str) -> str:
+    """What is added to the prompt then."""
+    return _AGAIN.format(why=why) + (_NAMING if role is not Stage.COMMIT else "")
 
 
 def repeats(text: str, reason: str, prompt: str, task: str) -> bool:

@@ -139,3 +139,14 @@ def test_one_file_and_its_row_make_an_agent_known(
     done = subprocess.run(ran_by, cwd=repo, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert git("log", "-1", "--format=%s") == "Write work.txt"
+
+
+def test_another_agent_judges_what_the_usual_one_made(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it greets\n")
+    toml(repo, git, 'stages.judge.agent = "pal"\n')
+    (pal / "pal-.sh").write_text("echo 'PASS: work.txt greets'")
+    assert inline(1).code == 0
+    assert fake.stages == ["research", "implement", "commit"]
+    assert len(ran(pal)) == 1 and "it greets" in (pal / "prompt").read_text()
