@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from kern.git.environment import GitFailed
-from kern.git.repository import DOCUMENTS, SUBMODULE, Repo, left_out
+from kern.git.repository import DOCUMENTS, SUBMODULE, Entry, Repo, left_out
 from kern.system import workspace
 
 MOST_MOUNTS = 100  # the outer ones first
@@ -100,8 +100,14 @@ class Room:
         self.index.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed
         fresh = not self.index.exists()
         try:
+            if not fresh:
+                self._forget_touched()
             self.repo.git("read-tree", "--reset", "-u", tree, env=self.env)
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
+            gone = {line.removeprefix("Removing ") for line in out.splitlines()}
+            if any(path[-1] != "/" for path in gone.difference(self.ignored)):
+                # It may have been a link in a folder's place, and git took what lay behind for it.
+                self.repo.git("read-tree", "--reset", "-u", tree, env=self.env)
         except GitFailed:
             if fresh:
                 raise
@@ -109,8 +115,19 @@ class Room:
             self.index.unlink()
             return self._read(tree)
         self._date(tree)
-        gone = (line.removeprefix("Removing ") for line in out.splitlines())
         return [path for path in gone if not path.endswith(_REMADE)]
+
+    def _forget_touched(self) -> None:
+        """What a child has touched since the last filling is written anew: git knows a file by its
+        size and seconds, and some settings let it know even less.
+        """
+        filled, touched = os.stat(self.index).st_ctime_ns, dict[str, Entry | None]()
+        for row in self.repo.paths("ls-files", "-z", "--stage", env=self.env):
+            known, _, path = row.partition("\t")
+            with contextlib.suppress(OSError):
+                if os.lstat(self.tree / path).st_ctime_ns > filled:
+                    touched[path] = Entry(*known.split(" ")[:2])
+        self.repo.update_index(touched, self.env)
 
     def _date(self, tree: str) -> None:
         """What is the person's byte for byte gets its time: else a build takes all for changed. The
@@ -118,20 +135,24 @@ class Room:
         """
         with self.home.private_index() as env:
             self.home.run("update-index", "-q", "--refresh", env=env)
-            other = self.home.paths("diff-index", "-z", "--name-only", tree, env=env)
-        for path in {*other}:
+            other = {*self.home.paths("diff-index", "-z", "--name-only", tree, env=env)}
+        here = {*self.repo.paths("ls-files", "-z", env=self.env)}
+        for path in here & other:
             with contextlib.suppress(OSError):
                 os.utime(self.tree / path, follow_symlinks=False)
-        for path in {*self.repo.paths("ls-files", "-z", env=self.env)} - {*other}:
+        for path in here - other:
             with contextlib.suppress(OSError):
                 when = os.lstat(self.home.root / path).st_mtime_ns
                 if when != os.lstat(place := self.tree / path).st_mtime_ns:
                     os.utime(place, ns=(when, when), follow_symlinks=False)
         self.repo.git("update-index", "-q", "--refresh", env=self.env)
+        os.utime(self.index)
 
     def _copy(self, path: str) -> bool:
         """Whether nothing of it is left to mount."""
         source, target = self.home.root / path, self.tree / path
+        if not self._is_free(target):
+            return True
         link, file = os.path.islink(source), os.path.isfile(source)
         with contextlib.suppress(FileNotFoundError, PermissionError):
             if link or (file and os.path.getsize(source) <= MOST_COPIED):
@@ -139,6 +160,11 @@ class Room:
                 shutil.copy2(source, target, follow_symlinks=False)
                 return True
         return not (file or os.path.isdir(source))
+
+    def _is_free(self, place: Path) -> bool:
+        """Whether the tree has nothing there, no link on the way above all, which may lead out."""
+        above = [one for one in place.parents if one.is_relative_to(self.tree)]
+        return not os.path.lexists(place) and not any(map(os.path.islink, above))
 
     def _fill_submodules(self, tree: str) -> list[str]:
         """Of one that the person has as it is to be committed what lies there is to be mounted,

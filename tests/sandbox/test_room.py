@@ -134,6 +134,45 @@ def test_what_you_built_of_your_edits_passes_for_no_build_of_the_tree(
     assert run("[ build/lib -nt lib.py ]").returncode
 
 
+@pytest.mark.parametrize(
+    "harm", ["echo x = 9 > lib.py; touch -d @1000000000 lib.py", "chmod 600 lib.py"]
+)
+def test_a_filling_undoes_what_git_would_not_see(
+    here: tuple[Room, Run], repo: Path, git: Git, harm: str
+) -> None:
+    room, run = here
+    git("config", "core.trustctime", "false")
+    os.utime(repo / "lib.py", (1_000_000_000, 1_000_000_000))
+    tree = git("rev-parse", "HEAD^{tree}")
+    room.fill(tree)
+    done = subprocess.run(["sh", "-c", f"sleep 0.02; {harm}"], cwd=room.tree, check=False)
+    assert done.returncode == 0
+    room.fill(tree)
+    assert run("cat lib.py; stat -c %a lib.py").stdout == "x = 1\n644\n"
+
+
+def test_nothing_is_written_through_a_link_of_the_tree(
+    here: tuple[Room, Run], repo: Path, git: Git, tmp_path: Path
+) -> None:
+    theirs, conf = tmp_path / "theirs", repo / "conf"
+    conf.symlink_to(theirs)
+    git("add", "conf")
+    tree = git("write-tree")
+    git("rm", "-q", "-f", "conf")
+    for folder in (theirs, conf):
+        folder.mkdir()
+        (folder / "kept").touch()
+        (folder / ".env").write_text(f"of {folder.name}\n")
+    (conf / "build").mkdir()
+    (conf / "build/made").touch()
+    git("add", "conf")
+    os.utime(theirs / "kept", (1_000_000_000, 1_000_000_000))
+    room_of(repo).fill(tree)
+    assert {path.name for path in theirs.iterdir()} == {".env", "kept"}
+    assert (theirs / ".env").read_text() == "of theirs\n"
+    assert (theirs / "kept").stat().st_mtime == 1_000_000_000
+
+
 @pytest.mark.parametrize("harm", ["index", "tree", "lock"])
 def test_a_filling_that_was_killed_is_made_anew(
     here: tuple[Room, Run], git: Git, harm: str
