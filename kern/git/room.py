@@ -125,7 +125,7 @@ class Room:
         for row in self.repo.paths("ls-files", "-z", "--stage", env=self.env):
             known, _, path = row.partition("\t")
             with contextlib.suppress(OSError):
-                if os.lstat(self.tree / path).st_ctime_ns > filled:
+                if os.lstat(f"{self.tree}/{path}").st_ctime_ns > filled:
                     touched[path] = Entry(*known.split(" ")[:2])
         self.repo.update_index(touched, self.env)
 
@@ -142,8 +142,8 @@ class Room:
                 os.utime(self.tree / path, follow_symlinks=False)
         for path in here - other:
             with contextlib.suppress(OSError):
-                when = os.lstat(self.home.root / path).st_mtime_ns
-                if when != os.lstat(place := self.tree / path).st_mtime_ns:
+                when = os.lstat(f"{self.home.root}/{path}").st_mtime_ns
+                if when != os.lstat(place := f"{self.tree}/{path}").st_mtime_ns:
                     os.utime(place, ns=(when, when), follow_symlinks=False)
         self.repo.git("update-index", "-q", "--refresh", env=self.env)
         os.utime(self.index)
