@@ -175,6 +175,7 @@ def test_one_judge_alone_discards_no_attempt(
     assert not attempts(repo)
     assert fake.stages == ["research", "implement", *["judge"] * 3, "commit"]
     assert "the judges disagree, so the change passes: one said FAIL: a.txt:3 is vague" in ran.said
+    assert "the judges disagree" in ran.said.partition("Look at this:")[2]
     ended = [event.result.code for event in ran.events if isinstance(event, GateEnded)]
     assert ended == [1, 2, 0]
     lines = (repo / ".git" / "kern" / "events.jsonl").read_text().splitlines()

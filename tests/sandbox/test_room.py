@@ -208,3 +208,39 @@ def test_a_path_of_any_name(name: str, repo: Path, git: Git, tmp_path: Path) -> 
         confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
     )
     assert done.stdout == "x\n", done.stderr
+
+
+def test_what_is_laid_over_it_leaves_by_no_link_and_goes_with_the_next_filling(
+    repo: Path, git: Git, tmp_path: Path
+) -> None:
+    outside, hidden = tmp_path / "outside", tmp_path / "hidden"
+    for name in ("tests/sub/t.py", "own.txt", "folder"):
+        (hidden / name).parent.mkdir(parents=True, exist_ok=True)
+        (hidden / name).write_text("hidden\n")
+    outside.mkdir()
+    (outside / "own.txt").write_text("outside\n")
+    (repo / "tests").symlink_to(outside)
+    (repo / "own.txt").unlink(missing_ok=True)
+    (repo / "own.txt").symlink_to(outside / "own.txt")
+    (repo / "folder").mkdir()
+    (repo / "folder/a").write_text("a\n")
+    git("add", "--all")
+    room, tree = room_of(repo), git("write-tree")
+    room.fill(tree)
+    room.lay(hidden)
+    laid = [room.tree / name for name in ("tests/sub/t.py", "own.txt", "folder")]
+    assert [one.read_text() for one in laid] == ["hidden\n"] * 3
+    assert [one.name for one in outside.iterdir()] == ["own.txt"]
+    assert (outside / "own.txt").read_text() == "outside\n"
+    room.fill(tree)
+    assert room.candidate() == tree
+    assert not (room.tree / "tests/sub").exists()
+
+
+def test_what_agents_see_is_known(repo: Path, tmp_path: Path) -> None:
+    sandbox = held(repo, tmp_path)
+    opened = replace(sandbox, grants=Holding(read=(str(tmp_path / "home/data"),)))
+    (tmp_path / "link").symlink_to(repo)
+    for name, seen in (("home/a", False), ("home/data/a", True), ("link/a", True), ("b", False)):
+        assert opened.sees(tmp_path / name) is seen, name
+    assert sandbox.sees(Path("/usr/a")) and not sandbox.sees(tmp_path / "home/data/a")
