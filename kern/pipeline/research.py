@@ -1,5 +1,6 @@
 """Stage 1: what an agent finds out before anything is changed, saved, then noted in SPEC.md."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,7 @@ def research(site: Site, at: Situation) -> None:
     if said.doubt and at.due is not Tier.SKIP:
         _fail(site, at, said, began)
         return
+    said = replace(said, fault=said.fault or said.doubt)
     if task.of(Kind.RESEARCH):  # of an earlier one
         site.papers.edit_task(key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH)))
     made = save(site, said, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
