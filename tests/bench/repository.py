@@ -29,7 +29,7 @@ finally:
 AGENT = """#!{python} -IS
 import json, os, re, subprocess, sys
 prompt = sys.stdin.read().lstrip()
-said = "- Files: none\\n\\nREADY"
+said = "- Files: dir/f (new)\\n\\nREADY"
 if prompt.startswith("kern stage 2"):
     open("work.txt", "a").write("more\\n")
     said = "did it\\n\\nSUCCESS"

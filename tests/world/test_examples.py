@@ -71,7 +71,8 @@ def test_the_first_task_takes_eight_commands(
     tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_path(tmp_path, monkeypatch)
-    fake.script(implement=[{"run": [SCRIPT], "result": "Wrote it.\n\nSUCCESS"}])
+    found = {"result": "- Files: greet.sh (new)\n- Constraint: none\n\nREADY"}
+    fake.script(research=[found], implement=[{"run": [SCRIPT], "result": "Wrote it.\n\nSUCCESS"}])
     (first,) = (block for block in fences("README", "bash") if block.startswith("mkdir"))
     session = steps(first)
     assert len(session) == 8
