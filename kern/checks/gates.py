@@ -79,7 +79,8 @@ class Gates:
         env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told
         argv, log = ("sh", "-c", _PARENT, "sh", command.command), re.sub(r"\W+", "-", name)[:60]
         how = {"limit": OUTPUT_LIMIT, "total": command.timeout}
-        return replace(self.execute(argv, log, env, how, room=room), name=command.label)
+        kind = Kind.CHECK if command.hidden is None else Kind.HIDDEN
+        return replace(self.execute(argv, log, env, how, kind=kind, room=room), name=command.label)
 
     def execute(
         self,

@@ -21,12 +21,14 @@ class Kind(StrEnum):
     READER = "reader"  # research, the judge, the planner
     WORKER = "worker"  # implement
     CHECK = "check"  # gates: what the worker wrote runs there
+    HIDDEN = "hidden"  # a hidden gate: what it leaves in its home no other gate can print
     COMMITTER = "committer"  # git with the person's hooks
 
     @property
     def home(self) -> str:
         """Who shares one: what implement leaves in its own, no judge and no gate finds."""
-        return {Kind.READER: "readers", Kind.WORKER: "workers"}.get(self, "gates")
+        own = {Kind.READER: "readers", Kind.WORKER: "workers", Kind.HIDDEN: "hidden"}
+        return own.get(self, "gates")
 
 
 class Access(StrEnum):
