@@ -212,9 +212,6 @@ def _name(label: str) -> str:
     return plain.line(label.removeprefix("gate "), _NAME)
 
 
-_ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"
-
-
 def check(folder: Path, names: Sequence[str], leave: Leave, *, jobs: bool = False) -> int:
     """Its exit code is that of a run which the gates let begin, or not. `jobs`: what is green is
     tried where -j works, too.

@@ -20,6 +20,7 @@ from kern.fleet import work, worktree
 from kern.fleet.work import Job, Work
 from kern.fleet.worktree import Yard
 from kern.git import history, refs
+from kern.git.environment import GitFailed
 from kern.git.in_place import visible
 from kern.git.refs import StartRef
 from kern.git.repository import Repo
@@ -234,7 +235,11 @@ def drop(site: Site, here: Yard, one: Work) -> None:
         slug, text, tree = branch.removeprefix(work.BRANCHES), one.text, repo.tree(tip)
         if made and begun:
             slug, text = refs.slug(begun.task), begun.task.text
-            tree = _left(made, repo, begun) if begun.mounted else visible(made)
+            try:
+                tree = _left(made, repo, begun) if begun.mounted else visible(made)
+            except GitFailed as exc:  # a repository without a commit, say
+                why = plain.line(exc.stderr, 200)
+                site.warn(f"git cannot add all that the agent left: {why}")
         ref = refs.keep(repo, slug, "unfinished", tree, f"{text}\n\nunfinished\n", tip)
         what = "half done by an earlier run" if begun else f"no longer in {SPEC}"
         site.warn(f"{what}: {plain.line(text, 200)}: its work is saved as {ref}")

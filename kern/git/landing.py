@@ -68,7 +68,10 @@ def _is_left_out(repo: Repo, path: str) -> bool:
 
 
 def _is_tracked(repo: Repo, path: str) -> bool:
-    return bool(repo.git("ls-files", "--", f":(top,literal){path}"))
+    """Of a folder all of it, what git ignores too: a file in its place would overwrite that."""
+    there = f":(top,literal){path}"
+    listed, others = (repo.git("ls-files", kind, "--", there) for kind in ("--cached", "--others"))
+    return bool(listed and not others)
 
 
 def _refusal(repo: Repo, old: str, new: str, written: Mapping[str, Entry]) -> str:
@@ -79,12 +82,12 @@ def _refusal(repo: Repo, old: str, new: str, written: Mapping[str, Entry]) -> st
 
 
 def _read(repo: Repo, old: str, new: str, *how: str, env: Mapping[str, str] | None = None) -> str:
-    """Index and files follow, or what git says against it: of what was merely touched only once it
-    has looked at all of them.
+    """Index and files follow, or what git says against it; against what was merely touched nothing
+    once it has looked at all of them.
     """
     argv = ("read-tree", "-m", "-u", *how, repo.bare(old), repo.bare(new))
     code, _, complaint = repo.run(*argv, env=env)
-    if code:
+    if code and "not uptodate" in complaint:
         repo.run("update-index", "-q", "--refresh", env=env)
         code, _, complaint = repo.run(*argv, env=env)
     return (complaint.strip() or "git does not say why") if code else ""

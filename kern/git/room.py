@@ -93,7 +93,9 @@ class Room:
         ignored is not in it, whatever the rules say by now.
         """
         whole = (path for path in self._submodules if (self.tree / path).exists())
-        return self.repo.added({**self.env, **env}, (*self.own, *self.ignored, *whole))
+        apart = (*self.own, *self.ignored, *whole)
+        there = (path for path in apart if not self._is_behind_link(self.tree / path))
+        return self.repo.added({**self.env, **env}, there)
 
     def _read(self, tree: str) -> list[str]:
         self.tree.mkdir(parents=True, exist_ok=True)
@@ -163,8 +165,11 @@ class Room:
 
     def _is_free(self, place: Path) -> bool:
         """Whether the tree has nothing there, no link on the way above all, which may lead out."""
-        above = [one for one in place.parents if one.is_relative_to(self.tree)]
-        return not os.path.lexists(place) and not any(map(os.path.islink, above))
+        return not (os.path.lexists(place) or self._is_behind_link(place))
+
+    def _is_behind_link(self, place: Path) -> bool:
+        above = (one for one in place.parents if one.is_relative_to(self.tree))
+        return any(map(os.path.islink, above))
 
     def _fill_submodules(self, tree: str) -> list[str]:
         """Of one that the person has as it is to be committed what lies there is to be mounted,
