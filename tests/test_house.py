@@ -401,5 +401,14 @@ def test_each_promise_names_a_test_that_is_there(page: str, least: int) -> None:
             assert f"\ndef {test}(" in (TOP / "tests" / file).read_text(), sentence
 
 
+def test_ci_looks_for_tests_that_are_there() -> None:
+    script = (TOP / ".ci/run").read_text().replace("\\", "")
+    named = set(re.findall(r"\w+/test_\w+\.py", script))
+    assert len(named) >= 4
+    assert not [file for file in named if not (TOP / "tests" / file).exists()]
+    [story] = re.findall(r"test_scenarios\.py::\.\*\[([^']+)", script)
+    assert f'["{story}' in (TOP / "tests/scenarios/hooks.toml").read_text()
+
+
 def test_the_readme_is_short_enough_to_be_read() -> None:
     assert len((TOP / "README.md").read_text().splitlines()) <= 165
