@@ -1,12 +1,10 @@
 """One table of what kern costs:  python -m tests.bench [PART...]
 
-Run it in the source tree with an interpreter that has kern's dependencies; nothing else is needed.
-Parts: repository, large, agents, learnings (all unless named).
-`agents` compares kern with bare agent processes and needs real binaries, no account:
-KERN_TEST_CLAUDE=/path/to/claude, KERN_TEST_CODEX and so on. Their API is scripted: it answers at
-once, so that every millisecond of kern's own shows; claude's once more as fast as a very fast
-model. With its default flags a bare claude refuses the edit and the commit, so it sends as many
-requests but does less; the rows with kern's flags compare like with like.
+Parts: repository, large, agents, learnings (all unless named). `agents` compares kern with bare
+agent processes and needs real binaries, no account: KERN_TEST_CLAUDE=/path/to/claude and so on.
+Their API is scripted: it answers at once, so that every millisecond of kern's own shows; claude's
+once more as fast as a very fast model. With its default flags a bare claude refuses the edit, so
+it sends as many requests but does less; the rows with kern's flags compare like with like.
 Times depend on the machine; ratios are medians of interleaved runs. The exit code is 1 where a
 target is missed.
 """

@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kern.agents.protocol import DEFAULT
@@ -15,7 +16,8 @@ from tests.kit.scripted_server import ScriptedServer, Turn
 TASKS = ("add a greeting", "add a farewell", "add a question")
 PLAIN = ("-p", "--output-format", "json")
 CLAUDE = CLIS[DEFAULT]
-MOST = 1.07  # times as long as the bare processes with the same flags
+MOST, MOST_OF_DEFAULT = 1.07, 1.05  # times as long as the bare processes
+SAID = {"flags": "kern's flags", "default": "claude's default flags"}
 
 # Notes down what kern gives the agent, one folder for each call in the order of the prompts: an
 # agent may be started before its own is there. What kern only asks the program is no call.
@@ -57,64 +59,46 @@ class Call:
 
 def rows(folder: Path, rounds: int) -> Iterator[Row]:
     for name, cli in CLIS.items():
+        if name == "http":
+            continue  # no program of its own
         if not cli.binary:
             yield Row(f"kern against bare {name} processes", f"needs KERN_TEST_{name.upper()}")
-        elif cli is CLAUDE:
-            yield from _compared(folder / "at-once", rounds, delay=0.0)
-            yield from _compared(folder / "slowly", rounds // 2, delay=0.5)
-        else:
-            yield _alike(folder / name, cli, rounds)
+            continue
+        yield from _compared(folder / name, cli, rounds, delay=0.0)
+        if cli is CLAUDE:
+            yield from _compared(folder / "slowly", cli, rounds // 2, delay=0.5)
 
 
-def _alike(folder: Path, cli: Cli, rounds: int) -> Row:
-    """With the same flags alone: what others do by themselves is not one kind of work."""
+def _compared(folder: Path, cli: Cli, rounds: int, *, delay: float) -> Iterator[Row]:
+    """With an agent's default flags claude alone: what others do then is not one kind of work."""
     folder.mkdir()
-    with ScriptedServer(_script(cli)) as server:
+    most = {"flags": MOST} | ({"default": MOST_OF_DEFAULT} if cli is CLAUDE else {})
+    asked: dict[str, list[int]] = {}
+    with ScriptedServer(_script(cli), delay) as server:
         bench = Bench(folder, cli, server)
         calls = bench.record()
-        acts = {"kern": bench.kern, "flags": lambda: bench.bare(calls, plain=False)}
-        interleaved(acts, 1)
-        taken = interleaved(acts, rounds)
-    label = f"`kern 3 0` against nine bare {cli.name} processes, kern's flags, API answers at once"
-    note = f"rounds {_spread(taken, 'flags')}"
-    return row(label, ratio(taken, "kern", "flags"), "x", most=MOST, note=note)
-
-
-def _compared(folder: Path, rounds: int, *, delay: float) -> Iterator[Row]:
-    folder.mkdir()
-    asked: dict[str, list[int]] = {}
-    with ScriptedServer(_script(CLAUDE), delay) as server:
-        bench = Bench(folder, CLAUDE, server)
-        calls = bench.record()
-        acts = {
-            "kern": bench.measured("kern", asked, bench.kern),
-            "default": bench.measured("default", asked, lambda: bench.bare(calls, plain=True)),
-            "flags": bench.measured("flags", asked, lambda: bench.bare(calls, plain=False)),
-        }
+        acts = {"kern": bench.measured("kern", asked, bench.kern)}
+        for name in most:
+            bare = partial(bench.bare, calls, plain=name == "default")
+            acts[name] = bench.measured(name, asked, bare)
         interleaved(acts, 1)
         asked.clear()
         taken = interleaved(acts, rounds)
-    shares = {name: len(sizes) // rounds for name, sizes in asked.items()}
+    requests = {name: len(sizes) // rounds for name, sizes in asked.items()}
     answers = f"answers after {delay:g} s" if delay else "answers at once"
-    for name, what, most in (
-        ("default", "claude's default flags", 1.05),
-        ("flags", "kern's flags", MOST),
-    ):
-        note = f"{shares['kern']} against {shares[name]} requests, rounds {_spread(taken, name)}"
-        label = f"`kern 3 0` against nine bare claude processes, {what}, API {answers}"
-        yield row(label, ratio(taken, "kern", name), "x", most=most, note=note)
-    for name, who, bound in (
-        ("kern", "kern", 170.0),
-        ("default", "bare claude, default flags", None),
-    ):
-        size = sum(asked[name]) / rounds / len(TASKS) / 1000
-        if not delay:
-            yield row(f"request bytes per finished task, {who}", size, "KB", most=bound)
+    for name, bound in most.items():
+        note = f"{requests['kern']} against {requests[name]} requests, {_spread(taken, name)}"
+        label = f"`kern 3 0` against nine bare {cli.name} processes, {SAID[name]}, API {answers}"
+        yield row(label, ratio(taken, "kern", name), "x", most=bound, note=note)
+    for name, who, bytes_ in (("kern", "kern", 170.0), ("default", "bare claude", None)):
+        if cli is CLAUDE and not delay:
+            size = sum(asked[name]) / rounds / len(TASKS) / 1000
+            yield row(f"request bytes per finished task, {who}", size, "KB", most=bytes_)
 
 
 def _spread(taken: Mapping[str, list[float]], name: str) -> str:
     found = sorted(a / b for a, b in zip(taken["kern"], taken[name], strict=True))
-    return f"{found[0]:.2f}-{found[-1]:.2f}"
+    return f"rounds {found[0]:.2f}-{found[-1]:.2f}"
 
 
 def _script(cli: Cli) -> dict[str, list[list[Turn]]]:
@@ -133,11 +117,8 @@ def _script(cli: Cli) -> dict[str, list[list[Turn]]]:
 
 
 class Bench:
-    def __init__(
-        self, folder: Path, cli: Cli, server: ScriptedServer, tasks: Sequence[str] = TASKS
-    ) -> None:
+    def __init__(self, folder: Path, cli: Cli, server: ScriptedServer) -> None:
         self.folder = folder
-        self.tasks = tasks
         self.cli = cli
         self.binary = cli.program
         self.server = server
@@ -163,9 +144,9 @@ class Bench:
 
         return run
 
-    def project(self, tasks: Sequence[str] = ()) -> Path:
+    def project(self) -> Path:
         self.count += 1
-        spec = "".join(f"- [ ] {task}\n" for task in tasks or self.tasks)
+        spec = "".join(f"- [ ] {task}\n" for task in TASKS)
         text = "".join(f"line {number}\n" for number in range(50))
         place = self.folder / f"project{self.count}"
         return sample(place, self.env, {"SPEC.md": spec, "a.txt": text, **self.chosen})
@@ -186,29 +167,25 @@ class Bench:
             stage, root = list(Stage)[number % 3], (place / "root").read_text().strip()
             prompt = (place / "prompt").read_bytes()
             found.append(Call(stage, tuple(argv), env, prompt, root, place / "scratch"))
-        if len(found) != 3 * len(self.tasks):
+        if len(found) != 3 * len(TASKS):
             raise RuntimeError(f"{len(found)} agent processes instead of three for each task")
         return found
 
-    def kern(
-        self, more: Mapping[str, str] | None = None, root: Path | None = None, *options: str
-    ) -> None:
-        """In a new project, or in that one."""
-        root = root or self.project()
-        count = (root / "SPEC.md").read_text().count("- [ ]")
+    def kern(self, more: Mapping[str, str] | None = None) -> None:
+        root = self.project()
         done = subprocess.run(
-            [sys.executable, "-m", "kern", str(count), "0", *options],
+            [sys.executable, "-m", "kern", str(len(TASKS)), "0"],
             cwd=root,
             env={**self.env, **(more or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
         )
-        if done.returncode or (root / "SPEC.md").read_text().count("- [x]") != count:
+        if done.returncode or (root / "SPEC.md").read_text().count("- [x]") != len(TASKS):
             raise RuntimeError(f"kern did not finish the tasks:\n{done.stderr[-3000:]}")
 
-    def bare(self, calls: list[Call], *, plain: bool, root: Path | None = None) -> None:
-        root = root or self.project()
+    def bare(self, calls: list[Call], *, plain: bool) -> None:
+        root = self.project()
         words = bool(self.cli.agent.unheld)
         for call in calls:
             if call.stage is Stage.COMMIT:

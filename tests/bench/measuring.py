@@ -1,10 +1,8 @@
-"""What every measurement needs: sample repositories, interleaved runs, a child's peak memory."""
+"""What every measurement needs: sample repositories and interleaved runs."""
 
 import os
-import resource
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,53 +85,3 @@ def ratio(taken: Mapping[str, Sequence[float]], ours: str, theirs: str) -> float
 
 def best_ms(act: Callable[[], object], times: int = 5) -> float:
     return 1000 * min(interleaved({"": act}, times)[""])
-
-
-_REPORTING = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {source!r})
-from tests.bench.measuring import peak_mb
-try:
-{code}
-finally:
-    Path({report!r}).write_text(str(peak_mb()))
-"""
-
-
-def peak_of(code: str, env: Mapping[str, str], cwd: Path) -> tuple[float, float, str]:
-    """Run Python code in a fresh process: its own peak memory in MB (not its children's), the
-    seconds it took, and what it printed.
-    """
-    report = Path(env["HOME"]) / "peak"
-    body = "\n".join(f"    {line}" for line in code.splitlines())
-    script = _REPORTING.format(source=str(SOURCE), code=body, report=str(report))
-    began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    took = time.perf_counter() - began
-    if not report.exists():
-        raise RuntimeError(done.stderr)
-    peak = float(report.read_text())
-    report.unlink()
-    return peak, took, done.stdout + done.stderr
-
-
-def peak_mb() -> float:
-    """This process's own high-water mark. `ru_maxrss` starts at that of the process which forked
-    it, so where Linux tells the true one, that counts.
-    """
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-    except OSError:
-        pass
-    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

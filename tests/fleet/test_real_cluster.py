@@ -2,27 +2,52 @@
 come back and land.
 """
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.bench.agents import CLAUDE
-from tests.bench.lanes import Named, names, script
 from tests.bench.measuring import environment, sample
 from tests.conftest import PATIENCE_S
 from tests.kit.cluster import LocalCluster
+from tests.kit.scripted_server import ScriptedServer, Turn
+from tests.kit.wires.wire import Asked
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not CLAUDE.binary, reason="KERN_TEST_CLAUDE names no claude binary"),
 ]
 
+SCRIPT: dict[str, list[Turn]] = {  # each stage uses one tool and answers
+    "research": [
+        {"tool": "Grep", "input": {"pattern": "line", "output_mode": "content"}},
+        {"text": "- Files: a.txt:1-3\n- Pattern: a.txt:1\n\nREADY"},
+    ],
+    "implement": [
+        {"tool": "Bash", "input": {"command": "echo more > TASK.txt"}},
+        {"text": "Wrote it.\n\nSUCCESS"},
+    ],
+    "commit": [{"text": "Do it: TASK"}],
+}
+
+
+class Named(ScriptedServer):
+    """A script in which TASK stands for the task that the prompt is about."""
+
+    def turn(self, asked: Asked, body: dict[str, Any], size: int) -> tuple[int, Turn]:
+        number, turn = super().turn(asked, body, size)
+        task = re.search(r"task-\d+", asked.prompt)
+        return number, json.loads(json.dumps(turn).replace("TASK", task[0] if task else "TASK"))
+
 
 def test_real_agents_on_a_cluster_land_each_task_once(tmp_path: Path) -> None:
-    tasks = names(3)
-    with Named(script()) as server:
+    tasks = ["task-10", "task-11", "task-12"]
+    with Named(SCRIPT) as server:
         home = tmp_path / "home"
         env = environment(home)
         env |= {**CLAUDE.ready(home, server.url), CLAUDE.agent.variable: str(CLAUDE.program)}
