@@ -14,21 +14,20 @@ COMMON = frozenset(
     re.findall(
         r"\w+",
         "a an and any are as at be been but by can could do does each for from had has have how i"
-        " if in into is it its may must no not of on one only or our should so some than that the"
-        " their them then there these they this to too was we were what when where which who will"
-        " with without would you your",
+        " if in into is it its may must of on one only or our should so some than that the their"
+        " them then there these they this to too was we were what when where which who will with"
+        " would you your",
     )
 )
 _HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
 _PROVEN = 0.4  # the score of 1 helpful, 2 harmful
 _HEADING = "## Learnings"
 _HEAD = r"- (?:L([1-9]\d{0,8}) \+(\d{1,9}) -(\d{1,9}) |(?!L\d+ [+-])(?=\S))"
-_TORN = r"[<>]{7} "  # by git
-# As an earlier kern wrote it: a section, with a comment that counts.
-_NOTE = "<!-- kern:"
-_FIELD = r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))'
+_COMMENT = r"(?s)<!--(?:(?!<!--|-->).)*-->"
+_SECTIONS = r"(?m)^(?=## )"
+# As an earlier kern wrote one: a section, with a comment that counts.
 _DATED = r"^## +(?:\d{4}-\d\d-\d\d +[-\u2013\u2014] +)?"
-_NO_TEXT = r"(?m)^# .*$|^(?:[<>|]{7} .*|={7})\r?$|^What later tasks need to know.*$"
+_FIELD = r'\b(id(?==L)|helpful(?==\d)|harmful(?==\d)|when|retired)="?((?<=")[^"]*|L?\d{1,9}\b)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Entry:
     harmful: int = 0
     when: str = ""  # the kinds of work that need it: it is found by them
     retired: str = ""  # why it is out of use
-    at: int = field(default=-1, compare=False)  # the line that counts its votes; -1 for none
+    at: int = field(default=-1, compare=False)  # its line; -1 for a section, which counts no votes
 
     @property
     def score(self) -> float:
@@ -74,78 +73,44 @@ class Learnings(NamedTuple):
     faults: tuple[str, ...] = ()  # the lines that are not read, in words
 
 
-# ---------------------------------------------------------------- reading
-
-
 def parse(text: str) -> Learnings:
     """The entries in the order of the file. Never raises. One without a number gets a free one."""
     found, faults, start = list[Entry](), list[str](), 0
-    for part in _parts(text):
-        lines = part.split("\n")
-        if lines[0].rstrip() == _HEADING:
-            found += _items(lines, start, faults)
-        elif part.startswith("## "):
-            found += _section(lines, start)
-            torn = (at for at, line in enumerate(lines, start + 1) if re.match(_TORN, line))
-            faults += [f"line {at} is half a merge; both sides count" for at in torn]
+    for part in re.split(_SECTIONS, text):
+        heading = part.partition("\n")[0].rstrip()
+        if part.startswith("## ") and heading != _HEADING:
+            found += _section(part)
         else:
-            found += list(_items(lines, start, [])) or _section(lines, start)
+            found += _items(part, start, faults if heading == _HEADING else [])
         start += part.count("\n")
     return Learnings(tuple(_numbered(found, faults)), tuple(faults))
 
 
-def _parts(text: str) -> list[str]:
-    """What stands before the first heading, and each section."""
-    return re.split(r"(?m)^(?=## )", text)
-
-
-def _items(lines: Sequence[str], start: int, faults: list[str]) -> Iterator[Entry]:
-    """One that is broken over indented lines is one."""
-    rows, hidden = list[tuple[int, list[str]]](), False
-    last = max((at for at, line in enumerate(lines) if "-->" in line), default=-1)
-    for at, line in enumerate(lines):
-        if hidden or (line.startswith("<!--") and at <= last):
-            hidden = "-->" not in line
-        elif rows and re.match(r"[ \t]+\S", line):
-            rows[-1][1].append(line.strip())
-        elif line.strip() and not line.startswith("#"):
-            rows.append((start + at, [line.rstrip()]))
-    for at, parts in rows:
-        row = " ".join(parts)
+def _items(part: str, start: int, faults: list[str]) -> Iterator[Entry]:
+    bare = re.sub(_COMMENT, lambda comment: "\n" * comment[0].count("\n"), part)
+    for at, row in enumerate(bare.split("\n"), start):
         head = re.match(_HEAD, row)
-        if not head or len(row) > LONGEST:
-            why = f"is longer than {LONGEST} characters" if head else "is no entry"
-            faults.append(f"line {at + 1} {why}, and not read: {plain.line(row, 40)}")
-            continue
-        name, helpful, harmful = head.groups("0")
-        said, _, retired = plain.line(row[head.end() :], LONGEST).partition(" | retired: ")
-        text, _, when = said.partition(" | when: ")
-        id = f"L{name}" if name != "0" else ""
-        yield Entry(id, text, int(helpful), int(harmful), when, retired, at)
+        if head and len(row) <= LONGEST:
+            name, helpful, harmful = head.groups("0")
+            said, _, retired = plain.line(row[head.end() :], LONGEST).partition(" | retired: ")
+            text, _, when = said.partition(" | when: ")
+            id = f"L{name}" if name != "0" else ""
+            yield Entry(id, text, int(helpful), int(harmful), when, retired, at)
+        elif row.strip() and not row.startswith("#"):
+            what = f"line {at + 1} is no entry of at most {LONGEST} characters"
+            faults.append(f"{what}, and not read: {plain.line(row, 40)}")
 
 
-def _section(lines: Sequence[str], start: int) -> Iterator[Entry]:
-    """A heading, a text, and perhaps kern's comment."""
-    heading = re.sub(_DATED, "", lines[0]) if lines[0].startswith("## ") else ""
-    first, *rest = "\n".join(lines[bool(heading) :]).split("<!--")
-    kept = (one.partition("-->")[2] if "-->" in one else f"<!--{one}" for one in rest)
-    text = plain.line(re.sub(_NO_TEXT, "", "".join((first, *kept))), LONGEST)
-    title = plain.line(heading, LONGEST).rstrip("…")
-    said = text if text.startswith(title) else f"{title}: {text}".removesuffix(": ")
-    noted = [at for at, line in enumerate(lines) if _NOTE in line][:1]
-    found = re.findall(_FIELD, lines[noted[0]]) if noted else []
-    fields = {name: quoted or bare for name, quoted, bare in found}
-
-    def counted(name: str) -> int:
-        return int(fields[name]) if re.fullmatch(r"\d{1,9}", fields.get(name, "")) else 0
-
-    id = re.fullmatch(r"L[1-9]\d{0,8}", fields.get("id", ""))
+def _section(part: str) -> Iterator[Entry]:
+    comments = " ".join(re.findall(_COMMENT, part))
+    noted = dict[str, str](re.findall(_FIELD, comments))
+    heading, _, below = re.sub(_COMMENT, "", part).partition("\n")
+    title, text = re.sub(_DATED, "", heading).strip(), plain.line(below, LONGEST)
+    said = text if text.startswith(title.rstrip("…")) else f"{title}: {text}".removesuffix(": ")
     if said:
-        yield Entry(
-            *(id[0] if id else "", said, counted("helpful"), counted("harmful")),
-            *(fields.get("when", ""), fields.get("retired", "")),
-            start + noted[0] if noted else -1,
-        )
+        votes = int(noted.get("helpful", 0)), int(noted.get("harmful", 0))
+        more = noted.get("when", ""), noted.get("retired", "")
+        yield Entry(noted.get("id", ""), plain.line(said, LONGEST), *votes, *more)
 
 
 def _numbered(found: Sequence[Entry], faults: list[str]) -> Iterator[Entry]:
@@ -153,12 +118,11 @@ def _numbered(found: Sequence[Entry], faults: list[str]) -> Iterator[Entry]:
     seen, taken = dict[str, Entry](), {entry.id for entry in found}
     free = (name for n in itertools.count(1) if (name := f"L{n}") not in taken)
     for entry in found:
-        twin = seen.get(entry.id) if entry.id else None
-        if twin and twin.words == entry.words:
-            faults.append(f"line {entry.at + 1}: {entry.id} stands there a second time")
-            continue
+        twin = seen.get(entry.id)
         if twin:
-            faults.append(f"line {entry.at + 1}: {entry.id} is another entry's number as well")
+            faults.append(f"line {entry.at + 1}: {entry.id} stands there a second time")
+        if twin and twin.words == entry.words:
+            continue
         if twin or not entry.id:
             entry = replace(entry, id=next(free))
         seen[entry.id] = entry
@@ -167,11 +131,8 @@ def _numbered(found: Sequence[Entry], faults: list[str]) -> Iterator[Entry]:
 
 def numbers(entries: Iterable[Entry]) -> Iterator[str]:
     """Ids for new entries: above all that there are."""
-    taken = {int(entry.id[1:]) for entry in entries if entry.id}
+    taken = {int(entry.id[1:]) for entry in entries}
     return (f"L{n}" for n in itertools.count(max(taken, default=0) + 1))
-
-
-# ---------------------------------------------------------------- writing
 
 
 def counted(text: str, votes: Mapping[str, Entry]) -> str:
@@ -179,13 +140,8 @@ def counted(text: str, votes: Mapping[str, Entry]) -> str:
     lines = text.split("\n")
     for entry in parse(text).entries:
         if (new := votes.get(entry.id)) and entry.at >= 0:
-            old = lines[entry.at]
-            if old.startswith("- "):
-                head = f"- {entry.id} +{new.helpful} -{new.harmful} "
-                lines[entry.at] = head + re.sub(_HEAD, "", old, count=1)
-            else:
-                told = re.sub(r"helpful=\d+", f"helpful={new.helpful}", old)
-                lines[entry.at] = re.sub(r"harmful=\d+", f"harmful={new.harmful}", told)
+            head = f"- {entry.id} +{new.helpful} -{new.harmful} "
+            lines[entry.at] = head + re.sub(_HEAD, "", lines[entry.at], count=1)
     return "\n".join(lines)
 
 
@@ -196,18 +152,13 @@ def appended(text: str, entries: Iterable[Entry]) -> str:
     if not new:
         return text
     text += end if text and not text.endswith("\n") else ""
-    headings = [line.rstrip() for line in text.split("\n") if line.startswith("## ")]
-    if headings[-1:] != [_HEADING]:
+    if re.split(_SECTIONS, text)[-1].partition("\n")[0].rstrip() != _HEADING:
         text += (end if text else "") + _HEADING + end
-    gap = end if text.rstrip().endswith(_HEADING) and not text.endswith(end + end) else ""
-    return text + gap + new
+    return text + (end if text.rstrip().endswith(_HEADING) else "") + new
 
 
 def written(text: str, entries: Iterable[Entry]) -> str:
     """The file with these entries in the place of those that it has."""
-    top = _parts(text)[0].split("\n")
-    items = [entry.at for entry in _items(top, 0, [])]
-    if items or any(_section(top, 0)):  # which are among the entries
-        top = top[: items[0]] if items else ["# Learnings"]
-    above = "\n".join(top).rstrip()
-    return appended(above and f"{above}\n", entries)
+    top, items = re.split(_SECTIONS, text)[0], {one.at for one in parse(text).entries}
+    above = "\n".join(line for at, line in enumerate(top.split("\n")) if at not in items).rstrip()
+    return appended(f"{above}\n" if above else "", entries)

@@ -14,11 +14,14 @@ _CHARS_PER_TOKEN = 4
 class Selection:
     chosen: tuple[tuple[Entry, str], ...] = ()  # with the reason, the best first
     left_out: tuple[tuple[Entry, str], ...] = ()
-    tokens: int = 0  # of what is chosen
 
     @property
     def texts(self) -> list[str]:
         return [shown(entry) for entry, _ in self.chosen]
+
+    @property
+    def tokens(self) -> int:
+        return sum(cost(entry) for entry, _ in self.chosen)
 
 
 NOTHING = Selection()
@@ -39,18 +42,13 @@ def told(entries: Sequence[Entry], query: str, room: int = BUDGET) -> Selection:
     room, fit = min(room, BUDGET), [entry for entry in entries if not entry.unwanted]
     whole = sum(map(cost, fit)) <= room
     order = fit if whole else nearest(fit, query)
-    why = {
-        one.id: "all fit" if whole else f"comes {at}. of {len(fit)}"
-        for at, one in enumerate(order, 1)
-    }
-    kept = {one.id: one for one in filling(order, room)}
-    left = (
-        (one, one.unwanted or ("no room" if one.id in why else IRRELEVANT))
-        for one in entries
-        if one.id not in kept
-    )
-    chosen = tuple((one, why[name]) for name, one in kept.items())
-    return Selection(chosen, tuple(left), sum(map(cost, kept.values())))
+    kept = filling(order, room)
+    rank = {one.id: at for at, one in enumerate(order, 1)}
+    chosen = [(one, "all fit" if whole else f"comes {rank[one.id]}. of {len(fit)}") for one in kept]
+    names = {one.id for one in kept}
+    left = [one for one in entries if one.id not in names]
+    why = [one.unwanted or ("no room" if one.id in rank else IRRELEVANT) for one in left]
+    return Selection(tuple(chosen), tuple(zip(left, why, strict=True)))
 
 
 def nearest(entries: Sequence[Entry], query: str, *, meaning: bool = True) -> list[Entry]:

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ _K = 10  # of reciprocal rank fusion: who stands high in one list, or well in bo
 _MOST_EMBEDDED = 5000  # texts: a tenth of a millisecond each
 _MOST_WORDS = 128  # of a query
 _WORD = re.compile(r"[^\W_]{1,64}")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")  # of aNameLikeThis
 
 
 def ranked(
@@ -31,14 +30,10 @@ def ranked(
         lists.append(_by_meaning(texts, query))
     points = dict[int, float]()
     for near in lists:
-        values = {at: value * (worth[at] if worth else 1.0) for at, value in near.items()}
-        for rank, at in enumerate(_sorted(values), 1):
-            points[at] = points.get(at, 0.0) + 1 / (_K + rank)
-    return _sorted(points)
-
-
-def _sorted(values: Mapping[int, float]) -> list[int]:
-    return sorted(values, key=lambda at: (-values[at], at))
+        value = {at: near[at] * (worth[at] if worth else 1) for at in near}
+        for rank, at in enumerate(sorted(near, key=lambda at: -value[at])):
+            points[at] = points.get(at, 0) + 1 / (_K + rank)
+    return sorted(sorted(points), key=lambda at: -points[at])
 
 
 def _by_words(texts: Sequence[str], query: str) -> dict[int, float]:
@@ -48,49 +43,36 @@ def _by_words(texts: Sequence[str], query: str) -> dict[int, float]:
     with contextlib.closing(sqlite3.connect(":memory:")) as base:
         base.execute("CREATE VIRTUAL TABLE row USING fts5 (text, tokenize = 'porter unicode61')")
         base.executemany("INSERT INTO row (rowid, text) VALUES (?, ?)", enumerate(clean))
-        rows = base.execute(
-            "SELECT rowid, -bm25(row) FROM row WHERE row MATCH ?",
-            (" OR ".join(f'"{word}"' for word in words) or '""',),
-        )
-        return dict(rows)
-
-
-# ---------------------------------------------------------------- by meaning
+        asked = " OR ".join(f'"{word}"' for word in words) or '""'
+        return dict(base.execute("SELECT rowid, -bm25(row) FROM row WHERE row MATCH ?", (asked,)))
 
 
 def _by_meaning(texts: Sequence[str], query: str) -> dict[int, float]:
-    """The cosine of each to the query, each text being the mean of its word pieces; nothing where
-    the word vectors are not installed.
-    """
-    loaded = vectors()
-    if loaded is None:
+    """The cosine of each to the query, each text being the mean of its word pieces."""
+    if (loaded := vectors()) is None:
         return {}
     numpy, pieces, rows = loaded
-    plainly = [" ".join(_WORD.findall(_HUMP.sub(" ", text))).lower() for text in (*texts, query)]
-    made = numpy.zeros((len(plainly), rows.shape[1]), dtype=numpy.float32)
-    for at, cut in enumerate(pieces.encode_batch_fast(plainly, add_special_tokens=False)):
-        if cut.ids:
-            made[at] = rows[cut.ids].mean(0)
-    made /= numpy.maximum(numpy.linalg.norm(made, axis=1, keepdims=True), 1e-9)
-    return dict(enumerate((made[:-1] @ made[-1]).tolist()))
+    plainly = [" ".join(_WORD.findall(text)).lower() or "x" for text in (*texts, query)]
+    cuts = pieces.encode_batch_fast(plainly, add_special_tokens=False)
+    means = numpy.stack([rows[cut.ids].mean(0) for cut in cuts])
+    means /= numpy.linalg.norm(means, axis=1, keepdims=True)
+    return dict(enumerate((means[:-1] @ means[-1]).tolist()))
 
 
 @cache
 def vectors() -> tuple[Any, Any, Any] | None:
     """Of the package wordllama its files are read, its code is not run: that could download."""
     found = importlib.util.find_spec("wordllama")
-    if found is None or not found.submodule_search_locations:
-        return None
-    folder = Path(found.submodule_search_locations[0])
     try:
         import numpy
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
+        folder = Path(found.submodule_search_locations[0])  # type: ignore[union-attr, index]
         config = folder / "tokenizers/l2_supercat_tokenizer_config.json"
         pieces = Tokenizer.from_file(str(config))
         (rows,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
-    except Exception:  # whatever a package of another version raises: words alone are searched
+    except Exception:  # not installed, or another version: words alone are searched
         return None
     pieces.no_padding()
     pieces.no_truncation()

@@ -177,7 +177,7 @@ def _land(site: Site, at: Situation, sha: str) -> None:
 def learnings(site: Site, said: Taught) -> tuple[str, str, tuple[Vote, ...]]:
     """LEARNINGS.md as the commit is to hold it, the texts that are new in it, and its votes."""
     before = site.papers.read(LEARNINGS) or ""
-    change = changes.succeeded(before, said)
+    change = changes.of(before, said)
     if change.text != before and site.repo.ignored(LEARNINGS):
         return before, "", ()
     return change.text, "\n".join(one.text for one in change.new), change.votes

@@ -3,7 +3,7 @@
 from kern import plain
 from kern.events import Learned, Voted, Warned
 from kern.git.history import Commit
-from kern.memory import changes
+from kern.memory import capture, changes
 from kern.memory.changes import Change, Taught
 from kern.memory.entries import Entry, counted, parse
 from kern.model import LEARNINGS, UNVERIFIED, Cause, Key, Stage, Tier
@@ -81,7 +81,7 @@ def _write(
     with site.papers.alone():
         text = site.papers.read(LEARNINGS) or ""
         said = Taught(said.learned, said.experiment) if voted else said
-        change = (changes.failed if failed else changes.succeeded)(text, said)
+        change = changes.of(text, said, failed=failed)
         if second and change.votes and not voted:
             ids = {vote.entry for vote in change.votes}
             new = [one for one in parse(change.text).entries if one.id in ids]
@@ -102,7 +102,7 @@ def _tell_votes(site: Site, key: Key, change: Change | Made) -> None:
 
 def tell(site: Site, key: Key, made: Made | None, said: Taught) -> None:
     """What became of it, once it is done."""
-    found = changes.captured(said)
+    found = capture.lessons(said.learned, said.experiment)
     texts = [lesson.text for lesson in found.kept]
     if made and not said.experiment and (made.learned or made.votes):
         texts = made.learned.splitlines()

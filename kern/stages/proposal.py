@@ -141,7 +141,7 @@ def changes(text: str, there: str) -> Proposed:
     their numbers, and new ones without. Votes are kern's to count.
     """
     replied, known = answer.parse(Aide.PLANNER, text), entries.parse(there).entries
-    listed = plain.block(re.sub(_FENCE, "", replied.listed))
+    listed = re.sub(r"\n[ \t]+(?=\S)", " ", plain.block(re.sub(_FENCE, "", replied.listed)))
     if replied.code is Code.DONE and not listed:
         return Proposed(there, entries.written(there, known), done=replied.reason)
     found = entries.parse(f"## Learnings\n{listed}")

@@ -71,7 +71,7 @@ class Project:
         learnings = place / "LEARNINGS.md"
         if learned:
             there = learnings.read_text() if learnings.exists() else ""
-            learnings.write_text(changes.succeeded(there, Taught(learned)).text)
+            learnings.write_text(changes.of(there, Taught(learned)).text)
         message = f"Do it: {text}\n\nKern-Task: {text}\n"
         sh(place, *commands, "git add -A")
         subprocess.run(["git", "commit", "-qF", "-"], cwd=place, input=message.encode(), check=True)

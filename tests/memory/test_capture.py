@@ -19,7 +19,6 @@ def kept(learned: str) -> list[str]:
         ("tests/conftest.py unsets HOME: a test that needs\na configuration writes its own.", 1),
         ("One thing\n\nAnother thing", 2),
         ("Start it so:\n\n```sh\n# first\nmake db\n```", 2),
-        ("Run make db first.\nRun make db first.", 1),
         ("", 0),
         ("\x1b[31m \x00", 0),
     ],
@@ -40,16 +39,11 @@ def test_each_line_is_a_lesson_of_its_own(learned: str, lines: int | list[str]) 
             "- Run make db\n  When: tests;\n  a new table\n- Ports below 1024 fail.",
             ["tests; a new table", ""],
         ),
-        (
-            "Run make db first\n**When:** tests\nPorts fail\n\n- When: a port; a port",
-            ["tests", "a port"],
-        ),
         ("Run make db first.\nWhen: tests.\nWhen: ports.", ["tests"]),
         (
             "- Run make db\n  When: a table, a view of\n  the shop\n  When: ports\n- Ports fail.",
             ["a table, a view of the shop", ""],
         ),
-        ("When: you add a table: run make db.", [""]),
         ("When you add a table, run make db.", [""]),
         ("Nothing.\nWhen: never", []),
     ],
@@ -60,20 +54,16 @@ def test_a_line_below_a_lesson_says_which_work_needs_it(learned: str, whens: lis
     assert not any(lesson.text.count("When:") for lesson in found if lesson.when)
 
 
-def test_the_kinds_of_work_are_whole_and_few() -> None:
-    assert capture.when(" a b ;; c.; a b\n") == "a b; c"
-    kinds = [f"kind {n} of work, in some words" for n in range(20)]
-    kept = capture.when("; ".join(kinds))
-    assert kept.split("; ") == kinds[:7] and len(kept) <= 240
-    assert capture.when("x" * 1000 + "; y") in ("y", "x" * 239 + "\u2026")
-    (result,) = capture.whole("It took 3 ms.\nWhen: a faster start; caches\n").kept
-    assert (result.text, result.when) == ("It took 3 ms.", "a faster start; caches")
+def test_an_experiment_has_one_result_whatever_it_says() -> None:
+    (result,) = capture.lessons("I ran it.\nIt took 3 ms.\nWhen: caches.\n", "Try it").kept
+    assert result == ("Try it: I ran it. It took 3 ms.", "caches")
+    assert capture.lessons(" ", "Try it").kept == ()
 
 
 @pytest.mark.parametrize(
     ("learned", "why"),
     [
-        ("None.", "says nothing"),
+        ("None.", "nothing was learned"),
         ("x", "says nothing"),
         ("Nothing new was learned here.", "nothing was learned"),
         ("No new learnings for later tasks.", "nothing was learned"),
