@@ -44,8 +44,8 @@ class Gate:
 
     @property
     def shown(self) -> str:
-        known = " (known to be red)" if self.known_red else ""
-        return f"{self.name or 'of the task'}: {self.command}{known}"
+        suffix = " (known to be red)" if self.known_red else ""
+        return f"{self.name or 'of the task'}: {self.command}{suffix}"
 
     @property
     def label(self) -> str:
@@ -64,8 +64,8 @@ class Spent:
 
 def _left(bounds: Iterable[tuple[float, float]], least: float) -> float:
     """For the next stage, of what may be used and what is; 0: no bound."""
-    left = [most - used for most, used in bounds if most]
-    return max(min(left), least) if left else 0
+    rests = [most - used for most, used in bounds if most]
+    return max(min(rests), least) if rests else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +149,19 @@ class Settings:
 # ---------------------------------------------------------------- what a file may say
 
 
-def _gate(given: Any) -> Any:
-    found = _GATE(given)
-    if known := found.pop("red", "") == "known":
-        found["known_red"] = True
-    if found.get("strict") and known:
+def _gate(value: Any) -> Any:
+    row = _GATE(value)
+    if known_red := row.pop("red", "") == "known":
+        row["known_red"] = True
+    if row.get("strict") and known_red:
         hint = "a strict gate must be green before the first task: take one of the two off"
         raise Wrong('{} is both strict and red = "known"', hint)
-    return found
+    return row
 
 
-def _gates(given: Any) -> Any:
-    names = dict.fromkeys(given if isinstance(given, dict) else (), _gate)
-    return toml.table({**names, **_NO_GATES})(given)
+def _gates(value: Any) -> Any:
+    names = dict.fromkeys(value if isinstance(value, dict) else (), _gate)
+    return toml.table({**names, **_NO_GATES})(value)
 
 
 _SINGLE: toml.Rows = {
@@ -218,16 +218,18 @@ _AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
     data = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    found = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
-    gates, http = found.get("gates", {}), found.get("agent", {}).get("http")
+    settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
+    gates, http = settings.get("gates", {}), settings.get("agent", {}).get("http")
     return Settings(
         gates=tuple(Gate(name, **row) for name, row in gates.items()),
-        timeouts=models.timeouts(found),
-        models=models.of_settings(found),
-        budget=Budget(**found.get("max_cost", {}), tokens=Tokens(**found.get("max_tokens", {}))),
-        commands=found.get("commands", {}),
-        asks=found.get("sandbox", {}),
+        timeouts=models.timeouts(settings),
+        models=models.of_settings(settings),
+        budget=Budget(
+            **settings.get("max_cost", {}), tokens=Tokens(**settings.get("max_tokens", {}))
+        ),
+        commands=settings.get("commands", {}),
+        asks=settings.get("sandbox", {}),
         endpoint=http and replace(http, theirs=True),
-        fleet=many.of_settings(found),
-        **{key: found[key] for key in _SINGLE if key in found},
+        fleet=many.of_settings(settings),
+        **{key: settings[key] for key in _SINGLE if key in settings},
     )

@@ -29,11 +29,11 @@ class Endpoint:
         return (line,) if self.theirs else ()
 
 
-def _url(given: Any) -> str:
+def _url(value: Any) -> str:
     """Without what follows `/v1`. Nothing of it may hide where it leads, or hold a password, which
     others would see.
     """
-    text = given.strip() if isinstance(given, str) else ""
+    text = value.strip() if isinstance(value, str) else ""
     text = re.sub(r"(/chat/completions)?/?$", "", text.removesuffix("/"))
     if not re.fullmatch(_URL, text):
         hint = f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"'
@@ -41,12 +41,12 @@ def _url(given: Any) -> str:
     return text
 
 
-def _key(given: Any) -> str:
+def _key(value: Any) -> str:
     """What stands there is not repeated: it may be the key itself."""
-    if not isinstance(given, str) or not re.fullmatch(_VARIABLE, given):
+    if not isinstance(value, str) or not re.fullmatch(_VARIABLE, value):
         what = "{} must be the name of a variable of the environment, and not the key itself"
         raise Wrong(what, 'key = "OPENAI_API_KEY"')
-    return given
+    return value
 
 
 _ROWS = toml.table(
@@ -60,9 +60,9 @@ _ROWS = toml.table(
 )
 
 
-def read(given: Any) -> Endpoint:
+def read(value: Any) -> Endpoint:
     """The table, as the person's own: see `theirs`."""
-    found = _ROWS(given)
-    if "url" not in found:
+    row = _ROWS(value)
+    if "url" not in row:
         raise Wrong("{}.url is missing", _EXAMPLE)
-    return Endpoint(**found)
+    return Endpoint(**row)

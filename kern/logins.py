@@ -19,8 +19,8 @@ _RENEWED = frozenset(
 
 def excerpt(text: str, keys: Collection[str]) -> str:
     """Of a JSON object the entries of these keys, as text; of anything else an empty object."""
-    found = _object(text)
-    return json.dumps({key: found[key] for key in keys if key in found})
+    settings = _object(text)
+    return json.dumps({key: settings[key] for key in keys if key in settings})
 
 
 def renewed(before: str, after: str) -> str | None:

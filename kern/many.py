@@ -37,8 +37,8 @@ WORKTREE = toml.table(
 )
 
 
-def of_settings(found: Mapping[str, Any]) -> Many:
-    worktree = found.get("worktree", {})
+def of_settings(settings: Mapping[str, Any]) -> Many:
+    worktree = settings.get("worktree", {})
     setup = worktree.get("setup", {})
     return Many(
         tuple(path.rstrip("/") for path in worktree.get("copy", ())),

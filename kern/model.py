@@ -108,9 +108,9 @@ class Cost:
     @classmethod
     def of(cls, prices: Iterable[float | None]) -> Self:
         """Of stages, by what each answer named."""
-        named = list(prices)
-        known = [price for price in named if price is not None]
-        return cls(round(sum(known), 6) if known else None, len(named) - len(known))
+        costs = list(prices)
+        priced = [price for price in costs if price is not None]
+        return cls(round(sum(priced), 6) if priced else None, len(costs) - len(priced))
 
     @property
     def known(self) -> float | None:
@@ -169,8 +169,8 @@ class Result:
         """
         if not (self.red and first) or self.name == HIDDEN:
             return self.cannot_run
-        held = self.strict or not (allow_red or self.known_red)
-        return self.cannot_run or held
+        binding = self.strict or not (allow_red or self.known_red)
+        return self.cannot_run or binding
 
     @property
     def how(self) -> str:
@@ -186,8 +186,8 @@ class Result:
         """The same, beside what it was on the tree before the task; where this run did not see
         that, kern.toml's word counts.
         """
-        known = self.known_red or None
-        return replace(self, red_before=known if red_before is None else red_before)
+        red = self.known_red or None
+        return replace(self, red_before=red if red_before is None else red_before)
 
 
 def unverified(proved: str) -> bool:

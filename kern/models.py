@@ -41,8 +41,8 @@ class Choice:
     def said(self, usual: str) -> str:
         """`usual`: the agent that need not be named."""
         agent = self.agent if self.agent != usual else ""
-        named = " ".join(filter(None, (agent, self.model)))
-        return f"{named} (effort {self.effort})" if self.effort else named
+        words = " ".join(filter(None, (agent, self.model)))
+        return f"{words} (effort {self.effort})" if self.effort else words
 
 
 Choices = Mapping[Role, Choice]
@@ -61,9 +61,9 @@ def chosen(
     """`front`: what the prompt's front matter says; `own`: the prompt is the project's. `first`:
     the agent that runs where nobody names one for the role.
     """
-    written = settings.get(role, NO_CHOICE)
-    named = Choice(agent=first)
-    levels = (written.over(named), front) if own else (named.over(front), written)
+    setting = settings.get(role, NO_CHOICE)
+    choice = Choice(agent=first)
+    levels = (setting.over(choice), front) if own else (choice.over(front), setting)
     so_far = levels[1].over(levels[0])
     return options.get(role, NO_CHOICE).over(so_far)
 
@@ -83,36 +83,36 @@ EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
 FIELDS = {"model": MODEL, "effort": EFFORT, "agent": AGENT}
 
 
-def _argv(given: Any) -> tuple[str, ...]:
-    sound = isinstance(given, list) and given and given[0]
-    if not sound or any(not isinstance(word, str) or "\0" in word for word in given):
+def _argv(value: Any) -> tuple[str, ...]:
+    sound = isinstance(value, list) and value and value[0]
+    if not sound or any(not isinstance(word, str) or "\0" in word for word in value):
         raise toml.Wrong("{} must be a list of words, the program first", '["llm", "{model}"]')
-    return tuple(given)
+    return tuple(value)
 
 
 BY_ROLE = toml.table(dict.fromkeys(ROLES, toml.table({**FIELDS, "timeout": toml.seconds})))
 COMMANDS = toml.each(_argv)
 
 
-def agents(given: Any) -> tuple[str, ...]:
+def agents(value: Any) -> tuple[str, ...]:
     """The first runs, the others stand in for it."""
-    if not isinstance(given, list) or len({*map(str, given)}) < len(given):
+    if not isinstance(value, list) or len({*map(str, value)}) < len(value):
         raise toml.Wrong('{} must be a list of names, each once, like ["NAME"]')
-    return tuple(map(AGENT, given))
+    return tuple(map(AGENT, value))
 
 
-def of_settings(found: Mapping[str, Any]) -> Choices:
+def of_settings(settings: Mapping[str, Any]) -> Choices:
     """Of `[stages.ROLE]`."""
-    named = {
+    choices = {
         role: Choice(**{key: row[key] for key in FIELDS if key in row})
-        for role, row in found.get("stages", {}).items()
+        for role, row in settings.get("stages", {}).items()
     }
-    return {role: choice for role, choice in named.items() if choice != NO_CHOICE}
+    return {role: choice for role, choice in choices.items() if choice != NO_CHOICE}
 
 
-def timeouts(found: Mapping[str, Any]) -> dict[Role, float]:
+def timeouts(settings: Mapping[str, Any]) -> dict[Role, float]:
     """Of the same tables, seconds."""
-    rows = found.get("stages", {})
+    rows = settings.get("stages", {})
     return {role: rows[role]["timeout"] for role in rows if "timeout" in rows[role]}
 
 
@@ -120,20 +120,20 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
     """`--model NAME` or `--model ROLE=NAME`, and `--agent` like it, but for all roles where it
     names none. Raises UsageError.
     """
-    named = _by_role(models, THINKING, MODEL, "--model")
+    by_role = _by_role(models, THINKING, MODEL, "--model")
     run_by = _by_role(agents, ROLES, AGENT, "--agent")
-    found = {role: Choice(named.get(role, ""), "", run_by.get(role, "")) for role in ROLES}
-    return {role: choice for role, choice in found.items() if choice != NO_CHOICE}
+    choices = {role: Choice(by_role.get(role, ""), "", run_by.get(role, "")) for role in ROLES}
+    return {role: choice for role, choice in choices.items() if choice != NO_CHOICE}
 
 
 def _by_role(
-    given: Sequence[str], usual: Sequence[Role], reader: toml.Read, option: str
+    options: Sequence[str], usual: Sequence[Role], reader: toml.Read, option: str
 ) -> dict[Role, str]:
     """`ROLE=NAME`, or NAME for the `usual` ones. What is said of one role counts, wherever it
     stands.
     """
-    found: dict[Role, str] = {}
-    for one in given:
+    result: dict[Role, str] = {}
+    for one in options:
         word, equals, name = one.partition("=") if "=" in one else ("", "", one)
         roles = [role for role in ROLES if role == word] if equals else usual
         if not roles:
@@ -143,5 +143,5 @@ def _by_role(
             )
         value = toml.checked(name, reader, option, "")
         new = dict.fromkeys(roles, value)
-        found = found | new if equals else new | found
-    return found
+        result = result | new if equals else new | result
+    return result

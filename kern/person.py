@@ -72,19 +72,19 @@ _ROWS: toml.Rows = {
 }
 
 
-def mode(given: str, where: str) -> Mode:
+def mode(value: str, where: str) -> Mode:
     """Raises UsageError."""
-    return Mode(toml.checked(given, _MODE, where, ""))
+    return Mode(toml.checked(value, _MODE, where, ""))
 
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
-    found = toml.read(data, origin, _ROWS)
-    table, http = found.pop("sandbox", {}), found.pop("agent", {}).get("http")
-    for top, row in found.get("hidden", {}).items():
+    gate = toml.read(data, origin, _ROWS)
+    table, http = gate.pop("sandbox", {}), gate.pop("agent", {}).get("http")
+    for top, row in gate.get("hidden", {}).items():
         folder = row.pop("folder", "")
-        found["hidden"][top] = Gate("hidden", **row, strict=True, hidden=folder)
-    return Person(Holding(**table), http, **found)
+        gate["hidden"][top] = Gate("hidden", **row, strict=True, hidden=folder)
+    return Person(Holding(**table), http, **gate)
 
 
 _LOCAL = ("localhost:", "127.0.0.1:", "[::1]:")

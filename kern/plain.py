@@ -45,8 +45,8 @@ def span(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    shown = [f"{count} {unit}" for count, unit in parts if count]
-    return " ".join(shown[:2]) or f"{round(seconds, 1):g} s"
+    words = [f"{count} {unit}" for count, unit in parts if count]
+    return " ".join(words[:2]) or f"{round(seconds, 1):g} s"
 
 
 _AMOUNT = r"(\d{1,9}(?:\.\d{1,3})?) ?"
@@ -73,8 +73,8 @@ def count(number: int, what: str) -> str:
 
 def some(names: Sequence[str]) -> str:
     """A few names for a message."""
-    shown = ", ".join(line(name, 80) for name in names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+    text = ", ".join(line(name, 80) for name in names[:5])
+    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
 
 
 def decode(data: bytes) -> str:

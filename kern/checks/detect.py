@@ -70,7 +70,7 @@ class _Hint(NamedTuple):
 
 def guesses(folders: Iterable[Folder]) -> tuple[Guess, ...]:
     """What may be gates, the top level's first; nothing that a folder above does as well."""
-    named: dict[str, Guess] = {}
+    guess: dict[str, Guess] = {}
     done: dict[str, set[tuple[str, str]]] = {}
     for folder in sorted(folders, key=lambda one: (one.path.count("/"), one.path)):
         above = set[tuple[str, str]]()
@@ -78,30 +78,30 @@ def guesses(folders: Iterable[Folder]) -> tuple[Guess, ...]:
             above |= pairs if not path or folder.path.startswith(f"{path}/") else set()
         mine, hints = done.setdefault(folder.path, set()), list[_Hint]()
         for hint in (*_named(folder), *_rules(folder)):
-            known = mine if hint.family in _KINDS["parts"]["apart"] else mine | above
+            taken_names = mine if hint.family in _KINDS["parts"]["apart"] else mine | above
             same = {(hint.family, hint.purpose), ("", hint.purpose), ("", "check")}
-            if same.isdisjoint(known) and ("", "check") not in above:
+            if same.isdisjoint(taken_names) and ("", "check") not in above:
                 mine.add((hint.family, hint.purpose))
                 hints.append(hint)
         purposes = [hint.purpose for hint in hints]
         for hint in hints:
             alone = purposes.count(hint.purpose) == 1
-            name = _free_name(folder.path, hint, named, alone=alone)
+            name = _free_name(folder.path, hint, guess, alone=alone)
             command, why = hint.command, hint.why
             if folder.path:
                 command = f"cd {shlex.quote(folder.path)} && {command}"
                 why = f"{folder.path}/{why}"
-            named[name] = Guess(name, command, why, not DAEMON.search(hint.does))
-    return tuple(named.values())
+            guess[name] = Guess(name, command, why, not DAEMON.search(hint.does))
+    return tuple(guess.values())
 
 
-def _free_name(path: str, hint: _Hint, taken: Collection[str], *, alone: bool) -> str:
+def _free_name(path: str, hint: _Hint, in_use: Collection[str], *, alone: bool) -> str:
     """The purpose, with the tool or the part where that is not enough."""
     base = hint.purpose if alone else f"{hint.kind}-{hint.purpose}"
     if path:
         base = f"{re.sub(r'[^A-Za-z0-9_]+', '-', path).strip('-') or 'part'}-{base}"
-    names = (base, *(f"{base}-{number}" for number in range(2, len(taken) + 3)))
-    return next(name for name in names if name not in taken)
+    names = (base, *(f"{base}-{number}" for number in range(2, len(in_use) + 3)))
+    return next(name for name in names if name not in in_use)
 
 
 def _named(folder: Folder) -> Iterator[_Hint]:
@@ -128,8 +128,8 @@ def _with_scripts(name: str, text: str) -> str:
     if ".json" not in name:
         return text
     try:
-        found = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
-        scripts = found.get("scripts", found.get("tasks"))
+        manifest = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
+        scripts = manifest.get("scripts", manifest.get("tasks"))
         return "".join(f"script {one}: {json.dumps(what)}\n" for one, what in scripts.items())
     except (ValueError, TypeError, AttributeError, RecursionError):
         return ""
@@ -206,13 +206,13 @@ class Proposal(NamedTuple):
     @property
     def line(self) -> str:
         """As kern.toml has it: a comment that says why where it does not pass here."""
-        run, ended = plain.data(self.guess.command, indent=None), self.ended
+        run, end = plain.data(self.guess.command, indent=None), self.ended
         value = run if self.guess.room else f"{{ run = {run}, room = false }}"
         setting = f"{self.guess.name} = {value}"
-        if ended is None or self.gate:
-            return setting + (f"  # {plain.span(ended.seconds)}" if ended else "")
-        last = next(iter(ended.closed), result.first_failing(ended.output, _SHOWN))
-        return f"# {setting}  # {': '.join(filter(None, (result.outcome(ended), last)))}"
+        if end is None or self.gate:
+            return setting + (f"  # {plain.span(end.seconds)}" if end else "")
+        last = next(iter(end.closed), result.first_failing(end.output, _SHOWN))
+        return f"# {setting}  # {': '.join(filter(None, (result.outcome(end), last)))}"
 
 
 def kern_toml(example: str, proposals: Sequence[Proposal]) -> str:

@@ -50,14 +50,12 @@ class Gates:
         stage files its output is none of.
         """
         room = self.furnish(exact, gate.room)
-        ended = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
-        return self.remember(
-            gate, tree, replace(ended, strict=gate.strict, known_red=gate.known_red)
-        )
+        end = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
+        return self.remember(gate, tree, replace(end, strict=gate.strict, known_red=gate.known_red))
 
-    def remember(self, gate: Gate, tree: str, ended: Result) -> Result:
-        self._ended[tree, gate.name, gate.command] = ended
-        return ended
+    def remember(self, gate: Gate, tree: str, end: Result) -> Result:
+        self._ended[tree, gate.name, gate.command] = end
+        return end
 
     def counted(self, gate: Gate, tree: str, first: Result, once: Callable[[], Result]) -> Result:
         """Its end on that tree, for which `once` runs it once more where the `first` is red."""
@@ -98,12 +96,12 @@ class Gates:
         """
         log = self.scope.folder / f"{name}.log"
         env = {**process.surroundings(), "KERN_ROOT": str(self.root), **own}
-        held = self.hold(kind, argv, env, write=write, room=room)
+        confined = self.hold(kind, argv, env, write=write, room=room)
         ran = process.run(
-            held.argv,
+            confined.argv,
             cwd=self.root,
-            env=held.env,
-            status=held.status,
+            env=confined.env,
+            status=confined.status,
             stdin="",
             stdout=log,
             joined=True,
@@ -112,13 +110,13 @@ class Gates:
             **how,
         )
         output = plain.masked(_end(log), plain.secrets(os.environ))
-        shut = closed.sentences(output, held) if ran.code else []
+        shut = closed.sentences(output, confined) if ran.code else []
         output = "\n".join((output.rstrip(), *shut)) if shut else output
-        ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
+        failure = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(
             name,
-            None if ended else ran.code,
-            f"{output}\n{ended}" if ended else output,
+            None if failure else ran.code,
+            f"{output}\n{failure}" if failure else output,
             ran.seconds,
             log=str(log),
             closed=tuple(shut),

@@ -21,12 +21,12 @@ class Weight(IntEnum):
     NEW = 2  # a new one, too
 
 
-def weight(path: str, keep: Sequence[str] = (), named: Collection[str] = ()) -> Weight:
+def weight(path: str, keep: Sequence[str] = (), by_gates: Collection[str] = ()) -> Weight:
     """`keep`: files, and folders, that a person adds to the table; `named`: by a gate."""
-    kept = any(f"{path}/".startswith(f"{one.rstrip('/')}/") for one in keep)
-    if kept or _is("settings", path):
+    is_kept = any(f"{path}/".startswith(f"{one.rstrip('/')}/") for one in keep)
+    if is_kept or _is("settings", path):
         return Weight.NEW
-    counts = _is("tests", path) or (path in named and _is("named", path))
+    counts = _is("tests", path) or (path in by_gates and _is("named", path))
     return Weight.OLD if counts else Weight.NONE
 
 
@@ -65,12 +65,12 @@ def _with_keys(keys: Sequence[str], old: bytes, new: bytes) -> bytes | None:
     """A script that is new counts for nothing: no gate of before runs it."""
     try:
         was, now = json.loads(old), json.loads(new)
-        kept = {key: was[key] for key in keys if key in was}
+        merged = {key: was[key] for key in keys if key in was}
         if "scripts" in now:
-            kept["scripts"] = {**now["scripts"], **was.get("scripts", {})}
-        if kept == {key: now[key] for key in keys if key in now}:
+            merged["scripts"] = {**now["scripts"], **was.get("scripts", {})}
+        if merged == {key: now[key] for key in keys if key in now}:
             return None
         rest = {key: value for key, value in now.items() if key not in keys}
     except (ValueError, TypeError, AttributeError):  # no JSON, or not of that form: all of it
         return old
-    return json.dumps({**rest, **kept}, indent=2).encode()
+    return json.dumps({**rest, **merged}, indent=2).encode()

@@ -62,8 +62,8 @@ def objection(result: Result) -> str:
         False: ", was green before the task",
         None: "" if result.strict else ", how it was before the task is not known to this run",
     }[result.red_before]
-    meant = result.name.startswith("gate `")  # a task's own, which says what done means
-    how = result.how + before * (not meant or result.red_before is not True)
+    is_own = result.name.startswith("gate `")  # a task's own, which says what done means
+    how = result.how + before * (not is_own or result.red_before is not True)
     return f"{result.name} is red ({how}){_last(result)}"
 
 
@@ -111,12 +111,12 @@ def named(command: str, paths: Collection[str]) -> set[str]:
 def telling(output: str, limit: int) -> str:
     """The last lines that say something, on one line."""
     lines = [plain.line(line, limit) for line in plain.block(output).splitlines()]
-    taken: list[str] = []
+    chosen: list[str] = []
     for line in reversed([line for line in lines if re.search(r"\w", line)]):
-        if taken and len(" / ".join((line, *taken))) > limit:
+        if chosen and len(" / ".join((line, *chosen))) > limit:
             break
-        taken.insert(0, line)
-    return " / ".join(taken)
+        chosen.insert(0, line)
+    return " / ".join(chosen)
 
 
 def outcome(result: Result) -> str:
@@ -142,8 +142,8 @@ def evidence(result: Result) -> Red:
 
 def state(result: Result, command: str) -> str:
     """What a gate said, as a stage reads it."""
-    said = plain.block(result.output).strip()
-    end = said if len(said) <= KEPT_STATE else f"…{said[-KEPT_STATE:]}"
+    output = plain.block(result.output).strip()
+    end = output if len(output) <= KEPT_STATE else f"…{output[-KEPT_STATE:]}"
     failed = "failed, " if result.red else ""
     head = f"{result.name} (`{plain.line(command, 200)}`): {failed}{result.how}"
     return f"{head}:\n{end}" if end else f"{head}, nothing printed"
@@ -152,12 +152,12 @@ def state(result: Result, command: str) -> str:
 # ---------------------------------------------------------------- a red gate runs once more
 
 
-def runs_again(gate: Gate, ended: Result) -> bool:
+def runs_again(gate: Gate, end: Result) -> bool:
     """Whether it runs once more: not where it was green, nor where its red does not count."""
-    final = ended.code is None or ended.cannot_run or ended.seconds > _LONG_S
-    asked = repeats(gate)
-    wanted = not final if asked is None else bool(asked)
-    return wanted and ended.against(ended.red_before).blocks
+    final = end.code is None or end.cannot_run or end.seconds > _LONG_S
+    setting = repeats(gate)
+    again = not final if setting is None else bool(setting)
+    return again and end.against(end.red_before).blocks
 
 
 def repeats(gate: Gate) -> int | None:
@@ -172,7 +172,7 @@ def combined(first: Result, second: Result) -> Result:
     return replace(second, seconds=spent, flaky=flaky)
 
 
-def risks(results: list[Result], known: set[str]) -> str:
+def risks(results: list[Result], flaky_before: set[str]) -> str:
     """What the proof of a change says of gates that were not `known` to be flaky before it."""
-    new = [result.name for result in results if result.flaky and result.name not in known]
+    new = [result.name for result in results if result.flaky and result.name not in flaky_before]
     return f"; a risk of this change: {plain.some(new)} was not flaky before it" if new else ""

@@ -18,7 +18,7 @@ _ENDS_IN_S = 10  # the agent is ended within 3; then come the summary and a noti
 
 def stop(folder: Path, *, now: bool) -> None:
     """Ask the run of this working tree to end after its stage; `now`: as Ctrl-C in its terminal."""
-    git_dir, root = (found := repository.open_at(folder)).git_dir, found.root
+    git_dir, root = (repo := repository.open_at(folder)).git_dir, repo.root
     holder, tree = lock.holder(git_dir), git_dir / lock.TREE
     if holder is None or not holder.run:
         raise KernError(f"no run in progress in {root}", hint="kern status")
@@ -32,16 +32,16 @@ def stop(folder: Path, *, now: bool) -> None:
             f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock",
             hint="kern, which takes it over",
         )
-    named = f"the run with pid {holder.pid} on branch {plain.line(holder.branch)}"
+    target = f"the run with pid {holder.pid} on branch {plain.line(holder.branch)}"
     if not now:
         again = "was asked to stop already: it " * control.asked(git_dir, holder.run)
         control.ask(git_dir, holder.run)
         when = "ends after its current stage, at once where it waits"
-        print(f"{named} {again}{when}; kern stop --now ends it now", file=sys.stderr)
+        print(f"{target} {again}{when}; kern stop --now ends it now", file=sys.stderr)
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(holder.pid, signal.SIGINT)
-    print(f"{named} and its agent end now; the next kern goes on from there", file=sys.stderr)
+    print(f"{target} and its agent end now; the next kern goes on from there", file=sys.stderr)
     until = time.monotonic() + _ENDS_IN_S
     while process.holds(holder.pid, tree):
         if time.monotonic() > until:
@@ -52,8 +52,8 @@ def stop(folder: Path, *, now: bool) -> None:
 
 def path(folder: Path) -> None:
     """Where the run files of this branch lie: as it is for a program, harmless on a terminal."""
-    found = repository.open_at(folder)
-    place = str(workspace.scope(found.root, found.head().name, create=False).folder)
+    repo = repository.open_at(folder)
+    place = str(workspace.scope(repo.root, repo.head().name, create=False).folder)
     print(plain.visible(place) if sys.stdout.isatty() else place)
 
 
@@ -85,14 +85,14 @@ def help(topic: str) -> None:
         what = "kern help TOPIC shows a page, kern help COMMAND a command's options. The topics:"
         print(f"{what}\n\n{listing}")
         return
-    found = [name for name in TOPICS if name.startswith(topic.lower())]
-    if len(found) != 1:
+    topics = [name for name in TOPICS if name.startswith(topic.lower())]
+    if len(topics) != 1:
         raise UsageError(
             f"no help page {topic!r}; the pages are:\n{listing}", hint="kern help settings"
         )
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         from kern.views import live
 
-        live.print_page(texts[found[0]])
+        live.print_page(texts[topics[0]])
     else:
-        print(texts[found[0]], end="")
+        print(texts[topics[0]], end="")

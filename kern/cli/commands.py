@@ -69,7 +69,7 @@ def run(
     from kern.models import of_options
     from kern.pipeline.site import Options
 
-    asked = Options(
+    chosen = Options(
         delay=options.DELAY if delay is None else delay,
         wait=not no_wait,
         sign=not no_sign,
@@ -82,7 +82,7 @@ def run(
         jobs=jobs or "",
         scheduler=scheduler,
     )
-    return launch.run(asked, iterations, task, dry=dry_run, verbose=verbose)
+    return launch.run(chosen, iterations, task, dry=dry_run, verbose=verbose)
 
 
 @app.command(rich_help_panel="Run")
@@ -194,8 +194,8 @@ def status(
     """Show the tasks, what needs you, and how the last run went."""
     from kern.views import log, status
 
-    found = status.shown(Path.cwd(), everything=everything, as_json=as_json)
-    log.tell(found, as_data=as_json)
+    text = status.shown(Path.cwd(), everything=everything, as_json=as_json)
+    log.tell(text, as_data=as_json)
 
 
 @app.command(rich_help_panel="Look")
@@ -229,8 +229,8 @@ def report(
     """Add up what was done, what it cost and what to review."""
     from kern.views import log, report
 
-    found = report.shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html)
-    log.tell(found, as_data=markdown or as_json or as_html)
+    text = report.shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html)
+    log.tell(text, as_data=markdown or as_json or as_html)
 
 
 @app.command(rich_help_panel="Look")
@@ -261,8 +261,8 @@ def search(
     """Search learnings, tasks, and what was found and tried."""
     from kern.views import log, search
 
-    found = search.shown(Path.cwd(), " ".join(words), limit, as_json=as_json)
-    log.tell(found, as_data=as_json)
+    text = search.shown(Path.cwd(), " ".join(words), limit, as_json=as_json)
+    log.tell(text, as_data=as_json)
 
 
 @app.command(rich_help_panel="Set up")
@@ -294,9 +294,9 @@ def doctor(as_json: options.AsJson = False) -> int:
     from kern import plain
     from kern.views import doctor
 
-    found = doctor.examine(Path.cwd())
-    print(plain.data(found) if as_json else doctor.text(found))
-    return 0 if all(check["ok"] for check in found) else 2
+    rows = doctor.examine(Path.cwd())
+    print(plain.data(rows) if as_json else doctor.text(rows))
+    return 0 if all(check["ok"] for check in rows) else 2
 
 
 @app.command(rich_help_panel="Set up")

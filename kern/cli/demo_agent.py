@@ -48,11 +48,11 @@ def main() -> None:
     time.sleep(0.15)  # slow enough to be watched
     stage, name = heading[1], task[1].splitlines()[-1].split()[0]
     attempts = len(re.findall(r"^Attempt \d+:", prompt, re.M))
-    text, told = _answer(stage, name, attempts), []
+    text, content = _answer(stage, name, attempts), []
     if feedback := _sent_back(text):
-        told = [{"type": "text", "text": f"Stop hook feedback:\n{feedback}"}]
+        content = [{"type": "text", "text": f"Stop hook feedback:\n{feedback}"}]
         text = _answer(stage, name, attempts + 1)
-    back = {"type": "user", "isSynthetic": True, "message": {"content": told}}
+    back = {"type": "user", "isSynthetic": True, "message": {"content": content}}
     result = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 2}
     result |= {"result": text, "total_cost_usd": 0.0}
     json.dump([{"type": "system", "subtype": "init", "model": "demo"}, back, result], sys.stdout)
@@ -84,8 +84,10 @@ def _sent_back(answer: str) -> str:
         return ""
     settings = json.loads(sys.argv[sys.argv.index("--settings") + 1])
     (hook,) = settings["hooks"]["Stop"][0]["hooks"]
-    asked = json.dumps({"last_assistant_message": answer})
-    done = subprocess.run(hook["command"], shell=True, input=asked, capture_output=True, text=True)
+    request = json.dumps({"last_assistant_message": answer})
+    done = subprocess.run(
+        hook["command"], shell=True, input=request, capture_output=True, text=True
+    )
     return str(json.loads(done.stdout)["reason"]) if done.stdout else ""
 
 

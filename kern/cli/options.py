@@ -25,12 +25,12 @@ def duration(text: str) -> float:
 def clock(text: str) -> float:
     """The next time at which the person's clock shows it, in epoch seconds."""
     try:
-        wanted = datetime.strptime(text, "%H:%M")
+        when = datetime.strptime(text, "%H:%M")
     except ValueError:
         what = f"--until takes a time of day: {plain.line(text, 40)!r} is none"
         raise UsageError(what, hint="kern --until 07:00") from None
     now = datetime.now()
-    then = datetime.combine(now, wanted.time())
+    then = datetime.combine(now, when.time())
     return (then if then > now else then + timedelta(days=1)).timestamp()
 
 
@@ -49,8 +49,8 @@ def tasks(incomplete: str) -> Iterator[tuple[str, str]]:
 
     here = Path.cwd()
     place = next((one for one in (here, *here.parents) if (one / ".git").exists()), here) / SPEC
-    found = parse(plain.decode(place.read_bytes())).tasks if place.is_file() else ()
-    for index, task in enumerate(found, 1):
+    parsed = parse(plain.decode(place.read_bytes())).tasks if place.is_file() else ()
+    for index, task in enumerate(parsed, 1):
         if str(index).startswith(incomplete):
             yield str(index), plain.line(task.text, 80)
 

@@ -49,22 +49,22 @@ def plan(
     dry: bool,
 ) -> int:
     """`words`: None for the goal that SPEC.md states."""
-    wanted = _goal(folder, words) if words is not None else ""
-    stated = "" if mode is Mode.IMPROVE else wanted
+    purpose = _goal(folder, words) if words is not None else ""
+    stated = "" if mode is Mode.IMPROVE else purpose
     if words is None and mode is not Mode.IMPROVE:  # said before anything else that may be missing
         repo = repository.open_at(folder)
-        wanted = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
+        purpose = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
 
-    def ask(asked: Planner) -> Proposal:
-        found = asked.ask(mode, wanted)
-        if found.wrong:
-            raise asked.refusal(found.wrong)
-        old, unchanged = asked.papers.spec_text(), f"nothing to add to {SPEC}"
-        new = old if found.done else asked.planned(old, found, stated).text
-        if found.done:
-            unchanged = f"nothing is missing: {plain.line(found.done)}"
-        take = partial(asked.take, found, stated)
-        return Proposal(difference(SPEC, old, new), unchanged, asked.answer, take)
+    def ask(planner: Planner) -> Proposal:
+        proposal = planner.ask(mode, purpose)
+        if proposal.wrong:
+            raise planner.refusal(proposal.wrong)
+        old, unchanged = planner.papers.spec_text(), f"nothing to add to {SPEC}"
+        new = old if proposal.done else planner.planned(old, proposal, stated).text
+        if proposal.done:
+            unchanged = f"nothing is missing: {plain.line(proposal.done)}"
+        take = partial(planner.take, proposal, stated)
+        return Proposal(difference(SPEC, old, new), unchanged, planner.answer, take)
 
     return _consulted(folder, leave, models, SPEC, ask, yes=yes, dry=dry)
 
@@ -81,15 +81,15 @@ def tidy(folder: Path, leave: Leave, *, yes: bool, dry: bool) -> int:
         print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")
         return Exit.OK
 
-    def ask(asked: Planner) -> Proposal:
-        found = asked.tidy()
-        if found.wrong:
-            hint = f"{LEARNINGS} is untouched; the answer: {asked.tidied}"
-            raise KernError(f"the answer is refused: {found.wrong}", hint=hint)
-        why = found.done or "all that is proposed stands there already"
+    def ask(planner: Planner) -> Proposal:
+        proposal = planner.tidy()
+        if proposal.wrong:
+            hint = f"{LEARNINGS} is untouched; the answer: {planner.tidied}"
+            raise KernError(f"the answer is refused: {proposal.wrong}", hint=hint)
+        why = proposal.done or "all that is proposed stands there already"
         unchanged = f"nothing to change in {LEARNINGS}: {plain.line(why)}"
-        change = difference(LEARNINGS, found.before, found.text)
-        return Proposal(change, unchanged, asked.tidied, partial(asked.relearn, found))
+        change = difference(LEARNINGS, proposal.before, proposal.text)
+        return Proposal(change, unchanged, planner.tidied, partial(planner.relearn, proposal))
 
     return _consulted(folder, leave, {}, LEARNINGS, ask, yes=yes, dry=dry)
 
@@ -112,15 +112,15 @@ def _consulted(
         with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as site:
             if site.payer:
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
-            found = ask(Planner(site.repo, site.papers, site.templates, site.caller))
+            proposal = ask(Planner(site.repo, site.papers, site.templates, site.caller))
             site.steered.heed()
             console.close()
-            print(found.change or found.unchanged, flush=True)
-            if found.change:
+            print(proposal.change or proposal.unchanged, flush=True)
+            if proposal.change:
                 if not (yes or (person and agreed(person, f"Change {name} like this?"))):
-                    print(f"{name} is unchanged; the answer: {found.answer}")
+                    print(f"{name} is unchanged; the answer: {proposal.answer}")
                     return Exit.OK
-                found.take()
+                proposal.take()
                 print(f"changed {name}; review it and commit it")
     except Asked:
         print(f"stopped, as asked: {name} is unchanged", file=sys.stderr)
@@ -168,12 +168,12 @@ def learn(folder: Path, text: str, when: str) -> None:
     papers = place.documents(repository.open_at(folder))
     with papers.alone():
         there = papers.read(LEARNINGS) or ""
-        known = parse_learnings(there).entries
-        if twin := capture.alike(new.text, known):
+        entries = parse_learnings(there).entries
+        if twin := capture.alike(new.text, entries):
             raise UsageError(
                 f"{twin.id} says so already: {plain.line(twin.text, 160)}",
                 hint=f"{LEARNINGS} is a file that you can edit: a line for each entry",
             )
-        name = next(numbers(known))
+        name = next(numbers(entries))
         papers.write(LEARNINGS, appended(there, [replace(new, id=name)]))
     print(f"{name} in {LEARNINGS}; review it and commit it")

@@ -44,40 +44,40 @@ _ELSEWHERE = frozenset(  # what lies there belongs to others, or is material of 
 
 def init(folder: Path, leave: Leave, *, run: bool) -> None:
     """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
-    found = repository.open_at(folder)
-    data = workspace.read(found.root / FILE)
-    guesses = detect.missing(detect.guesses(folders(found)), config.parse(data or b""))
+    repo = repository.open_at(folder)
+    data = workspace.read(repo.root / FILE)
+    guesses = detect.missing(detect.guesses(folders(repo)), config.parse(data or b""))
     beside = f" that {FILE} does not have" if data is not None else ""
     print(f"found {plain.count(len(guesses), 'check')}{beside}:" if guesses else "no checks found")
     for guess in guesses:
         print(f"  {guess.name}  {plain.line(guess.command)}  ({plain.line(guess.why)})")
-    written = _write(found, [Proposal(guess) for guess in guesses])
-    if FILE in written and guesses and run:
-        _try(found, guesses, leave)
+    names = _write(repo, [Proposal(guess) for guess in guesses])
+    if FILE in names and guesses and run:
+        _try(repo, guesses, leave)
     elif guesses and data is not None:
         lines = (f"  {Proposal(guess).line}" for guess in guesses)
         print(f"{FILE} was left as it is; kern would add to its [gates]:", *lines, sep="\n")
-    gates = config.parse(workspace.read(found.root / FILE) or b"").gates
+    gates = config.parse(workspace.read(repo.root / FILE) or b"").gates
     if not gates:
         print(f"no gate yet: name your own under [gates] in {FILE} (kern help settings)")
-    print("next:", *_steps(found, written, checked=not gates), sep="\n  ")
+    print("next:", *_steps(repo, names, checked=not gates), sep="\n  ")
 
 
-def _write(found: Repo, proposals: Sequence[Proposal]) -> list[str]:
+def _write(repo: Repo, proposals: Sequence[Proposal]) -> list[str]:
     """The names of the files that were not there."""
     examples = {name: prompts.path(name.replace(".", ".example.")) for name in (SPEC, LEARNINGS)}
     files = {name: place.read_text("utf-8") for name, place in examples.items()}
-    written = []
+    names = []
     for name, text in {**files, FILE: _toml(proposals)}.items():
         try:
-            with (found.root / name).open("x", encoding="utf-8") as file:
+            with (repo.root / name).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            print(f"kept     {plain.line(str(found.root / name))}")
+            print(f"kept     {plain.line(str(repo.root / name))}")
         else:
-            print(f"written  {plain.line(str(found.root / name))}")
-            written.append(name)
-    return written
+            print(f"written  {plain.line(str(repo.root / name))}")
+            names.append(name)
+    return names
 
 
 def _toml(proposals: Sequence[Proposal]) -> str:
@@ -100,47 +100,47 @@ def _second_opinion(here: Sequence[str]) -> str:
     return ""
 
 
-def _try(found: Repo, guesses: Sequence[Guess], leave: Leave) -> None:
+def _try(repo: Repo, guesses: Sequence[Guess], leave: Leave) -> None:
     """Each once, by a person's leave."""
     question = "Run each of them once now, to see which pass? [Y/n]"
     if not (leave.trusted or asking.yes(question, "y")):
         print("none of them was run: kern check does it, and kern init --trust without asking")
         return
-    ended: dict[str, Result] = {}
+    by_name: dict[str, Result] = {}
     try:
-        results, _ = _ran(found.root, (), replace(leave, trusted=True), compared=False)
-        ended = {one.name.removeprefix("gate "): one for one in results}
+        results, _ = _ran(repo.root, (), replace(leave, trusted=True), compared=False)
+        by_name = {one.name.removeprefix("gate "): one for one in results}
     except KernError as exc:
         print(f"none of them counts as run: {plain.line(str(exc))}")
-    text = _toml([Proposal(guess, ended.get(guess.name)) for guess in guesses])
-    workspace.replace(found.root / FILE, text.encode())
-    trust.agree(found, trust.of_gates(config.parse(text).gates))
+    text = _toml([Proposal(guess, by_name.get(guess.name)) for guess in guesses])
+    workspace.replace(repo.root / FILE, text.encode())
+    trust.agree(repo, trust.of_gates(config.parse(text).gates))
 
 
-def _steps(found: Repo, written: Sequence[str], *, checked: bool) -> Iterator[str]:
+def _steps(repo: Repo, names: Sequence[str], *, checked: bool) -> Iterator[str]:
     """Commands to type, some with what they do."""
-    text = prompts.without_example(_text(found.root / SPEC) or "")
+    text = prompts.without_example(_text(repo.root / SPEC) or "")
     if tasks := sum(task.marker is not Marker.DONE for task in parse(text).tasks):
         yield f"kern status     # shows the {plain.count(tasks, 'open task')}"
     else:
         yield f'kern add "…"    # or kern plan GOAL, or write your tasks into {SPEC}'
     if not checked:
         yield "kern check      # runs the gates now"
-    if written:
-        yield f'git add {" ".join(written)} && git commit -m "Begin with kern"'
+    if names:
+        yield f'git add {" ".join(names)} && git commit -m "Begin with kern"'
     yield "kern -n         # shows what a run would do"
 
 
 # ---------------------------------------------------------------- what tells of a project's checks
 
 
-def folders(found: Repo) -> list[Folder]:
+def folders(repo: Repo) -> list[Folder]:
     """The top level, and the parts of a monorepo, each with its files: bounded in depth, number and
     size; what git ignores does not count, but for the tools of a virtual environment.
     """
     specs = [f":(glob)**/{name.removeprefix('**/')}" for name in TELLING]
     how = "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"
-    listed = {*found.run(*how, *specs)[1].decode("utf-8", "replace").split("\0")} - {""}
+    listed = {*repo.run(*how, *specs)[1].decode("utf-8", "replace").split("\0")} - {""}
     ours = (path for path in listed if _ELSEWHERE.isdisjoint(path.split("/")[:-1]))
     paths = sorted(ours, key=lambda path: (path.count("/"), path))
     names = (path.rpartition("/") for path in paths if path.count("/") <= DEPTH)
@@ -150,7 +150,7 @@ def folders(found: Repo) -> list[Folder]:
     tools = [f"{part}/{name}".lstrip("/") for part in files for name in TELLING if "venv/" in name]
     for path in (*tools, *paths):
         part = max((one for one in files if not one or path.startswith(f"{one}/")), key=len)
-        text = _text(found.root / path) if len(files[part]) < _MOST_FILES else None
+        text = _text(repo.root / path) if len(files[part]) < _MOST_FILES else None
         if text is not None:
             files[part][path.removeprefix(f"{part}/")] = text
     return [Folder(part, names, _above(part, files)) for part, names in files.items()]
@@ -192,17 +192,17 @@ class Gates(Console):
         if isinstance(event, Warned):
             super().__call__(event)
         elif isinstance(event, GateEnded):
-            ended = event.result
-            known = ", known to be red" if ended.red and ended.known_red else ""
-            took = f"{ended.seconds:.1f} s" if ended.seconds < 60 else plain.span(ended.seconds)
-            row = f"{_name(ended.name):<{self.width}}  {result.outcome(ended) + known:<10}  {took}"
+            end = event.result
+            suffix = ", known to be red" if end.red and end.known_red else ""
+            took = f"{end.seconds:.1f} s" if end.seconds < 60 else plain.span(end.seconds)
+            row = f"{_name(end.name):<{self.width}}  {result.outcome(end) + suffix:<10}  {took}"
             self.print(row, style_of(event))
-            first = result.first_failing(ended.output, result.TELLING)
-            more = [one for one in ended.closed if one not in first]
-            for line in filter(None, [first, *more] if ended.red else ()):
+            first = result.first_failing(end.output, result.TELLING)
+            more = [one for one in end.closed if one not in first]
+            for line in filter(None, [first, *more] if end.red else ()):
                 self.print(f"    {line}")
-            if ended.red and ended.log and not ended.cannot_run:  # the shell's word is all there is
-                self.print(f"    full output: {plain.line(ended.log)}")
+            if end.red and end.log and not end.cannot_run:  # the shell's word is all there is
+                self.print(f"    full output: {plain.line(end.log)}")
 
     def picture(self, silent: float) -> Any:
         return self.under_way(time.time())
@@ -254,9 +254,12 @@ def _ran(
                 green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
                 notes += worker.tried(site, fleet.yard(site), green)
             head = site.repo.tree(site.repo.head().commit)
-            results += [] if names else hidden.run(site, head, before=True, shown=True)
-            lost = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
-            return results, [*notes, *(_ROOM.format(one.label) for one in lost if site.rooms.held)]
+            results += [] if names else hidden.run(site, head, before=True, open_end=True)
+            daemons = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
+            return results, [
+                *notes,
+                *(_ROOM.format(one.label) for one in daemons if site.rooms.held),
+            ]
     finally:
         table.close()
 

@@ -62,8 +62,10 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             worktree.set_up(site)
         return None
     if options.until_done or not jobs:
-        left = (site.scope.folder / worktree.FOLDER).is_dir()  # worktrees or what was printed there
-        if left or refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
+        unfinished = (
+            site.scope.folder / worktree.FOLDER
+        ).is_dir()  # worktrees or what was printed there
+        if unfinished or refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
             fleet.settle(site)
         return None
     if options.delay not in (0.0, DELAY):

@@ -32,8 +32,8 @@ def _opened(folder: Path, person: str = "") -> tuple[Repo, Documents]:
     """`person`: what they alone do."""
     if person and os.environ.get("KERN_ROOT"):
         raise KernError(f"an agent cannot {person}: a person decides", hint="kern in a terminal")
-    found = repository.open_at(folder)
-    return found, place.documents(found)
+    repo = repository.open_at(folder)
+    return repo, place.documents(repo)
 
 
 def _change(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
@@ -58,7 +58,7 @@ def add(
 ) -> None:
     """Where there is no SPEC.md, or only the example, it begins one."""
     new = New(text, after, gate, judge, under)
-    found, papers = _opened(folder)
+    repo, papers = _opened(folder)
     if papers.read(SPEC) is None and papers.form(SPEC) is None:
         commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file
         papers.write(SPEC, editing.NO_TASKS)
@@ -72,7 +72,7 @@ def add(
     if gate and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
         with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
             typed = (Gate("", one.strip(), 0) for one in gate)
-            trust.agree(found, trust.of_gates(typed))
+            trust.agree(repo, trust.of_gates(typed))
 
 
 def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
@@ -107,44 +107,44 @@ def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
     print(f"added {tasks} to {SPEC}; next: kern -n")
 
 
-def retry(folder: Path, wanted: str) -> None:
-    found, papers = _opened(folder)
-    with _alone(found, f'retry "{wanted}"'):
-        _change(papers, lambda text, parsed: commands.retry(text, parsed, wanted))
+def retry(folder: Path, words: str) -> None:
+    repo, papers = _opened(folder)
+    with _alone(repo, f'retry "{words}"'):
+        _change(papers, lambda text, parsed: commands.retry(text, parsed, words))
 
 
-def undo(folder: Path, wanted: str) -> None:
-    found, papers = _opened(folder)
-    with _alone(found, f'undo "{wanted}"'):
-        print(plain.line(landing.undo(found, papers, wanted), 1000))
+def undo(folder: Path, words: str) -> None:
+    repo, papers = _opened(folder)
+    with _alone(repo, f'undo "{words}"'):
+        print(plain.line(landing.undo(repo, papers, words), 1000))
     print("next: kern edit, to say below it what to do otherwise; then: kern")
 
 
 @contextlib.contextmanager
-def _alone(found: Repo, again: str) -> Iterator[None]:
+def _alone(repo: Repo, again: str) -> Iterator[None]:
     """Not beside a run: kern's own lines are its own, and it writes them again."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            scope = workspace.scope(found.root, found.head().name)
-            held.enter_context(lock.hold(scope, found.git_dir))
+            scope = workspace.scope(repo.root, repo.head().name)
+            stack.enter_context(lock.hold(scope, repo.git_dir))
         except Held as exc:
             hint = f"kern stop, and when it has ended: kern {again}"
             raise KernError(f"{exc}, which would undo this", hint=hint) from None
         yield
 
 
-def answer(folder: Path, wanted: str, text: str) -> None:
+def answer(folder: Path, words: str, text: str) -> None:
     """Below the open question of a task; without a task, what is asked."""
     _, papers = _opened(folder, "answer")
     _, parsed = papers.spec()
-    if not wanted:
-        for one in (asked := notes.waiting(parsed)):
+    if not words:
+        for one in (questions := notes.waiting(parsed)):
             print(f"{one.number:4}  {plain.line(one.task, 160)}\n      {plain.line(one.text)}")
             print(f'      kern answer {one.number} "…"')
-        if not asked:
+        if not questions:
             print("no task waits for an answer")
         return
-    index = order.named(wanted, [task.text for task in parsed.tasks])
+    index = order.named(words, [task.text for task in parsed.tasks])
     task, typed = parsed.tasks[index], plain.line(text, len(text) + 1)
     if (noted := notes.pending(task)) is None:
         raise UsageError(
@@ -175,8 +175,8 @@ def answer(folder: Path, wanted: str, text: str) -> None:
 
 def edit(folder: Path) -> None:
     """In the person's editor, on a copy; what they changed is applied under the lock."""
-    found, papers = _opened(folder, "edit SPEC.md")
-    base, copy = papers.spec_text(), found.git_dir / _COPY
+    repo, papers = _opened(folder, "edit SPEC.md")
+    base, copy = papers.spec_text(), repo.git_dir / _COPY
     copy.parent.mkdir(exist_ok=True)
     workspace.replace(copy, plain.encode(base))
     if why := asking.edit(copy):
@@ -192,7 +192,7 @@ def edit(folder: Path) -> None:
         raise UsageError(f"what the editor left is not taken: {why}", hint=hint)
 
     def change(now: str, _: Spec) -> tuple[str, str]:
-        new = plain.decode(data) if now == base else _merged(found, copy, base, now)
+        new = plain.decode(data) if now == base else _merged(repo, copy, base, now)
         return new, difference(SPEC, now, new)
 
     print(papers.update(change))
@@ -214,13 +214,13 @@ def _unfit(data: bytes, base: str) -> str:
     return "no task is left in it" if parse(base).tasks and not parsed.tasks else ""
 
 
-def _merged(found: Repo, copy: Path, base: str, now: str) -> str:
+def _merged(repo: Repo, copy: Path, base: str, now: str) -> str:
     """The person's lines in the text as it is now: a run may have written there meanwhile."""
     before, there = copy.with_suffix(".base"), copy.with_suffix(".now")
     try:
         before.write_bytes(plain.encode(base))
         there.write_bytes(plain.encode(now))
-        code, out, _ = found.run("merge-file", "-p", str(there), str(before), str(copy))
+        code, out, _ = repo.run("merge-file", "-p", str(there), str(before), str(copy))
     finally:
         before.unlink(missing_ok=True)
         there.unlink(missing_ok=True)

@@ -188,17 +188,17 @@ def fold(records: Iterable[Record]) -> History:
 def _step(now: float, worker: Worker, task: Task, record: Record) -> Step | None:
     """One that is new."""
     seconds, reason = max(record.get("seconds") or 0.0, 0.0), str(record.get("reason") or "")
-    stage, begun = str(record.get("stage") or ""), worker.step
+    stage, open_step = str(record.get("stage") or ""), worker.step
     match record["kind"], record.get("did"):
         case "stage", "start":
             worker.break_off(now)
             worker.step = Step(stage, now, now, record, NO_END)
             return worker.step
         case "stage", _:
-            step = begun or Step(stage, 0.0, 0.0, record)
+            step = open_step or Step(stage, 0.0, 0.0, record)
             step.began, step.ended, step.record, step.failed = now - seconds, now, record, reason
             worker.step = None
-            return None if begun else step
+            return None if open_step else step
         case "attempt", _:
             _fail(task, Stage.IMPLEMENT, reason or "failed")
         case "gate", _ if str(record.get("gate")).startswith(Aide.JUDGE):

@@ -32,10 +32,10 @@ def format_record(record: Record) -> list[str]:
             head = f"run begins on {one['branch']}: {one['open'] or '?'} open"
             return [f"{head}, takes {one['iterations']}{pays}"]
         case "run", "end":
-            left = f", {one['open']} open" if one["open"] else ""
+            still_open = f", {one['open']} open" if one["open"] else ""
             code = f", exit {one['exit']}" if record.get("exit") else ""
             took = plain.span(record.get("seconds") or 0.0)
-            return [f"run ends: {one['done'] or '?'} done{left}, {took}{code}"]
+            return [f"run ends: {one['done'] or '?'} done{still_open}, {took}{code}"]
         case "task", "start":
             resumed = f" (resumed: {one['resumed']})" if one["resumed"] else ""
             return [f"task: {one['task']}{resumed}"]
@@ -59,8 +59,8 @@ def format_record(record: Record) -> list[str]:
         case "recall", _:
             return [_recalled(record, one)]
         case "attempt", _ if one["ref"]:
-            said = SAYS["attempt"].format_map(one)
-            return [said, f"  its work: git show {one['ref']}"]
+            sentence = SAYS["attempt"].format_map(one)
+            return [sentence, f"  its work: git show {one['ref']}"]
     if form := SAYS.get(f"{record['kind']} {did}") or SAYS.get(record["kind"]):
         return [form.format_map(one) or one["kind"]]
     values = {name: value for name, value in record.items() if name not in _OWN and value}
@@ -69,10 +69,10 @@ def format_record(record: Record) -> list[str]:
 
 def _recalled(record: Record, one: _Values) -> str:
     """Which learnings a stage is given, and why; what is left out."""
-    told, left = record.get("told") or {}, record.get("left") or {}
-    parts = [f"{plain.count(len(told), 'learning')} told"]
-    parts += [f"{name} ({why})" for name, why in told.items()]
-    parts += [f"left out {name} ({why})" for name, why in left.items()]
+    entries, omitted = record.get("told") or {}, record.get("left") or {}
+    parts = [f"{plain.count(len(entries), 'learning')} told"]
+    parts += [f"{name} ({why})" for name, why in entries.items()]
+    parts += [f"left out {name} ({why})" for name, why in omitted.items()]
     return plain.line(f"{one['stage']}: {'; '.join(parts)}", 2000)
 
 

@@ -228,10 +228,10 @@ def ordered(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each record once, runs by when they began, within a run by sequence: a clock that goes back
     disturbs nothing. Runs that belong together are one story, by the clock.
     """
-    known = {record["id"]: record for record in records}.values()
-    many = {record["fleet"] for record in known if "fleet" in record}
+    unique = {record["id"]: record for record in records}.values()
+    many = {record["fleet"] for record in unique if "fleet" in record}
     began: dict[str, str] = {}
-    for one in known:
+    for one in unique:
         name = one.get("fleet", one["run"])
         began[name] = min(began.get(name, one["time"]), one["time"])
 
@@ -239,7 +239,7 @@ def ordered(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         name = one.get("fleet", one["run"])
         return began[name], name, one["time"] if name in many else "", one["run"], one["seq"]
 
-    return sorted(known, key=place)
+    return sorted(unique, key=place)
 
 
 def read(lines: Iterable[bytes], having: bytes = b"") -> tuple[list[dict[str, Any]], int]:

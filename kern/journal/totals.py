@@ -28,33 +28,33 @@ class Standing:
 NOWHERE = Standing()
 
 
-def summary(found: History, now: Standing = NOWHERE) -> dict[str, Any]:
+def summary(history: History, now: Standing = NOWHERE) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints. Costs include retries and failed attempts;
     null where no stage named one, and where some did not, `unpriced` counts them.
     """
-    ready = done(found, now)
+    ready = done(history, now)
     return {
-        "runs": [of_run(run) for run in found.runs.values()],
-        "tasks": [of_task(task, now) for task in found.tasks.values()],
+        "runs": [of_run(run) for run in history.runs.values()],
+        "tasks": [of_task(task, now) for task in history.tasks.values()],
         "done": len(ready),
-        "needs": [need._asdict() for need in needs(found, now)],
+        "needs": [need._asdict() for need in needs(history, now)],
         "held": [need._asdict() for need in now.held],
-        **asdict(found.spent),
-        "cost_per_done_usd": found.spent.each(len(ready)),
+        **asdict(history.spent),
+        "cost_per_done_usd": history.spent.each(len(ready)),
         "agents": [
             {"agent": name, "done": count, **asdict(spent)}
-            for name, (count, spent) in agents(found).items()
+            for name, (count, spent) in agents(history).items()
         ],
-        "errors": errors(found),
-        "outages": dict(zip(("count", "seconds"), outages(found), strict=True)),
-        "review": review(found, now),
+        "errors": errors(history),
+        "outages": dict(zip(("count", "seconds"), outages(history), strict=True)),
+        "review": review(history, now),
     }
 
 
-def done(found: History, now: Standing) -> list[Task]:
+def done(history: History, now: Standing) -> list[Task]:
     """But for those that were opened again, by kern undo or by hand."""
     opened = ("open", "answered")
-    return [task for task in found.done if now.marks.get(task.task) not in opened]
+    return [task for task in history.done if now.marks.get(task.task) not in opened]
 
 
 def of_run(run: Run) -> dict[str, Any]:
@@ -65,12 +65,12 @@ def of_run(run: Run) -> dict[str, Any]:
 
 def of_task(task: Task, now: Standing = NOWHERE) -> dict[str, Any]:
     names = ("task", "outcome", "detail", "proved", "commit")
-    tried = ("attempt", "reason", "ref", "cause")
+    fields = ("attempt", "reason", "ref", "cause")
     red = (str(gate.get("gate")) for gate in task.of("gate") if gate.get("red"))
     return {
         **{name: getattr(task, name) for name in names},
         "state": state(task, now),
-        "attempts": [{name: one.get(name) for name in tried} for one in task.of("attempt")],
+        "attempts": [{name: one.get(name) for name in fields} for one in task.of("attempt")],
         "retries": len(task.of("retry")),
         "denied": task.denied,
         "learned": task.texts("learning"),
@@ -93,17 +93,17 @@ def state(task: Task, now: Standing = NOWHERE) -> str:
     return SAID.get(task.outcome, task.outcome)
 
 
-def needs(found: History, now: Standing) -> tuple[Need, ...]:
+def needs(history: History, now: Standing) -> tuple[Need, ...]:
     """Each task that needs a person, once: as SPEC.md has them; else as the journal left them."""
-    left = found.ended(*NEEDY)
-    rows = (Need(0, 0, task.task, task.detail, "kern status") for task in left)
+    tasks = history.ended(*NEEDY)
+    rows = (Need(0, 0, task.task, task.detail, "kern status") for task in tasks)
     return tuple(rows) if now.needs is None else now.needs
 
 
-def errors(found: History) -> list[dict[str, Any]]:
+def errors(history: History) -> list[dict[str, Any]]:
     """That ended runs early. What ends all of many at once the run itself says."""
     names = ("time", "run", "branch", "text")
-    own = (one for one in found.of("error") if "worker" not in one)
+    own = (one for one in history.of("error") if "worker" not in one)
     return [{name: one.get(name) for name in names} for one in own]
 
 
@@ -125,23 +125,23 @@ def risk(what: str, text: str, proved: str = "") -> tuple[int, bool]:
     """The rank of what is to be looked at; of two alike that of a task which no gate of its own
     and no judge has seen comes first.
     """
-    met = (n for n, words in enumerate(_RISKS) if re.search(words, what if n == 1 else text))
-    return next(met, len(_RISKS)), "gate `" in proved or "judge of" in proved
+    ranks = (n for n, words in enumerate(_RISKS) if re.search(words, what if n == 1 else text))
+    return next(ranks, len(_RISKS)), "gate `" in proved or "judge of" in proved
 
 
-def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
+def review(history: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
     """What a person should look at on the branch before all else, each with where it is, ranked by
     risk.
     """
     looks: list[tuple[Task | None, str, str]] = []
-    for task in done(found, now):
+    for task in done(history, now):
         if unverified(task.proved):
             why = task.proved.removeprefix(UNVERIFIED).strip(" :,;")
             looks.append((task, UNVERIFIED, why or "no gate passed for this commit"))
         else:
             looks += ((task, "doubt", doubt) for doubt in task.proved.split("; ")[1:])
-    for record in found.records:
-        of = found.tasks.get(str(record.get("task")))
+    for record in history.records:
+        of = history.tasks.get(str(record.get("task")))
         if record["kind"] == "warning":
             looks.append((of, "warning", str(record.get("text"))))
         elif record.get("flaky"):
@@ -160,9 +160,9 @@ def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
 def outages(of: Story) -> tuple[int, float]:
     """How many, and for how many seconds; those that several workers met at once are one."""
     names = ("since", "until", "seconds")  # the last: of the wait that begins
-    met = [[one.get(name) or 0.0 for name in names] for one in of.of("outage")]
+    spans = [[one.get(name) or 0.0 for name in names] for one in of.of("outage")]
     count, total, end = 0, 0.0, 0.0
-    for since, until, still in sorted(met):
+    for since, until, still in sorted(spans):
         count += since > end
         total += max(until - still - max(since, end), 0.0)
         end = max(end, until - still)
@@ -174,27 +174,27 @@ def waited(of: Story) -> str:
     return f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
 
 
-def agents(found: History) -> dict[str, tuple[int, Spent]]:
+def agents(history: History) -> dict[str, tuple[int, Spent]]:
     """By each agent with its model: the tasks whose last implement stage was its, and its costs."""
     rows: dict[str, Spent] = {}
     last: dict[str, str] = {}
-    for record in (one for one in found.of("stage") if one.get("did") != "start"):
+    for record in (one for one in history.of("stage") if one.get("did") != "start"):
         who = (str(record.get(name) or "") for name in ("agent", "model"))
         name = " ".join(filter(None, who)) or "unknown"
         rows.setdefault(name, Spent()).pay(record)
         if record.get("stage") == Stage.IMPLEMENT:
             last[str(record.get("task"))] = name
-    ready = Counter(last.get(task.task) for task in found.done)
+    ready = Counter(last.get(task.task) for task in history.done)
     return {name: (ready[name], spent) for name, spent in rows.items()}
 
 
-def forecast(found: History, tasks: int) -> str:
+def forecast(history: History, tasks: int) -> str:
     """What so many tasks may cost and take by the last finished ones; empty where they are few."""
-    last = [task.spent for task in found.done][-FROM:]
+    last = [task.spent for task in history.done][-FROM:]
     if len(last) < LEAST or tasks < 1:
         return ""
     costs = [spent.cost_usd for spent in last if spent.cost_usd is not None and not spent.unpriced]
     money = f"${tasks * mean(costs):.2f}, " if len(costs) >= LEAST else ""
     took = plain.span(tasks * mean(spent.seconds for spent in last))
-    made = f"an estimate from your last {len(last)} finished tasks"
-    return f"{plain.count(tasks, 'task')}, about {money}{took} of agents ({made})"
+    basis = f"an estimate from your last {len(last)} finished tasks"
+    return f"{plain.count(tasks, 'task')}, about {money}{took} of agents ({basis})"

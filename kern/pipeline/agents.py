@@ -34,16 +34,16 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
     not know.
     """
     prompts.know_commands(settings)
-    named = (*settings.models.values(), *settings.picked.values())
-    for name in filter(None, (*settings.agents, *(one.agent for one in named))):
+    choices = (*settings.models.values(), *settings.picked.values())
+    for name in filter(None, (*settings.agents, *(one.agent for one in choices))):
         protocol.find(name)
-    found = dict[Role, Template]()
+    templates = dict[Role, Template]()
     for role, name in prompts.FILES.items():
         with contextlib.suppress(UsageError):
             form = prompts.template(root, role, name, settings)
             chosen([form])
-            found[role] = form
-    return found
+            templates[role] = form
+    return templates
 
 
 def read_guidance(form: Template) -> bool:
@@ -65,9 +65,9 @@ def is_own(agent: Agent) -> bool:
 
 def installed() -> list[Program]:
     """The agent CLIs that are here."""
-    known = (one for one in map(protocol.find, protocol.AGENTS) if one.program != sys.executable)
-    found = ((agent, shutil.which(command(agent))) for agent in known)
-    return [Program(agent, place) for agent, place in found if place]
+    agents = (one for one in map(protocol.find, protocol.AGENTS) if one.program != sys.executable)
+    programs = ((agent, shutil.which(command(agent))) for agent in agents)
+    return [Program(agent, place) for agent, place in programs if place]
 
 
 # ---------------------------------------------------------------- it starts
@@ -95,20 +95,20 @@ def program(agent: Agent, root: Path | None) -> str:
     """Where the agent's program is, seen from where kern is started. A run starts this one,
     whatever PATH holds later. By PATH alone it is none of the files below `root`.
     """
-    named = command(agent)
-    if not (found := shutil.which(named)):
+    name = command(agent)
+    if not (path := shutil.which(name)):
         hint = f"{agent.install}; then run `{agent.name}` once and log in"
-        if named != agent.name:
+        if name != agent.name:
             hint = f"{agent.variable} names it: correct it, or unset it for `{agent.name}`"
-        there = shutil.which(named, os.F_OK)
+        there = shutil.which(name, os.F_OK)
         what = "is not executable" if there else "is not installed, or not on PATH"
-        raise UsageError(f"{named} {what}", hint=hint)
-    place = os.path.abspath(found)
+        raise UsageError(f"{name} {what}", hint=hint)
+    place = os.path.abspath(path)
     inside = root and any(Path(p).is_relative_to(root) for p in (place, os.path.realpath(place)))
-    meant = os.sep in named and named == os.environ.get(agent.variable)
-    if inside and not meant and agent.program != sys.executable:  # by which kern itself runs
+    is_meant = os.sep in name and name == os.environ.get(agent.variable)
+    if inside and not is_meant and agent.program != sys.executable:  # by which kern itself runs
         raise UsageError(
-            f"{named} is a file of this repository, which an agent could change: {place}",
+            f"{name} is a file of this repository, which an agent could change: {place}",
             hint=f"take its folder off PATH; or, if it is meant: {agent.variable}={place}",
         )
     return place
@@ -127,12 +127,12 @@ def version(agent: Agent, place: str) -> str:
     """Where it is and what it says of its version. Raises KernError for one that does not run, or
     is too old.
     """
-    code, said = process.capture([place, "--version"], 30, cwd="/")  # see `login`
-    if code or protocol.version(said) < agent.oldest:
-        detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
+    code, output = process.capture([place, "--version"], 30, cwd="/")  # see `login`
+    if code or protocol.version(output) < agent.oldest:
+        detail = f"{place} does not run: {output}" if code else f"{place}, {plain.line(output, 60)}"
         oldest = ".".join(map(str, agent.oldest))
         raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.install}")
-    return f"{place}, {plain.line(said, 60)}"
+    return f"{place}, {plain.line(output, 60)}"
 
 
 # ---------------------------------------------------------------- it is logged in, or has a key
@@ -154,38 +154,38 @@ def _text(path: str) -> str:
 
 def key(agent: Agent) -> str:
     """The variable whose key it takes in place of a login; empty where there is none."""
-    known = {one for place in agent.places for one in place.variables}
-    theirs = (one for one in needs(agent).variables if one not in known)  # of their settings
+    standard = {one for place in agent.places for one in place.variables}
+    theirs = (one for one in needs(agent).variables if one not in standard)  # of their settings
     names = (*agent.keys, *theirs) if is_own(agent) else ()
     return next(filter(os.environ.get, names), "")
 
 
 def paid(crew: Iterable[Agent]) -> str:
     """By which variables they are paid for, as far as that can be known."""
-    return "; ".join(f"{one.name}: {named}" for one in crew if (named := key(one)))
+    return "; ".join(f"{one.name}: {variable}" for one in crew if (variable := key(one)))
 
 
 def login(agent: Agent, place: str) -> Check:
     """By what the agent says of itself, where no key or endpoint makes that needless."""
     # An endpoint is asked itself.
-    if (named := key(agent)) and agent.program != sys.executable:
-        return Check("login", f"not needed: {named} is set")
-    if is_own(agent) and (named := places.own_endpoint(needs(agent), agent.places)):
-        return Check("login", f"not asked: its settings lead to {named}")
+    if (where := key(agent)) and agent.program != sys.executable:
+        return Check("login", f"not needed: {where} is set")
+    if is_own(agent) and (where := places.own_endpoint(needs(agent), agent.places)):
+        return Check("login", f"not asked: its settings lead to {where}")
     if not (is_own(agent) and agent.status):
         return status(agent, 1, "")
     # Not in the project: its settings name programs that the agent would ask.
     return status(agent, *process.capture([place, *agent.status], 30, cwd="/"))
 
 
-def status(agent: Agent, code: int, said: str) -> Check:
+def status(agent: Agent, code: int, output: str) -> Check:
     """Whether it is logged in, by what its status command printed, if it has one."""
-    out = re.search(agent.logged_out, said) if agent.logged_out else code
+    out = re.search(agent.logged_out, output) if agent.logged_out else code
     if agent.status and is_own(agent) and out:
         fault = KernError(f"{agent.name} is not logged in", hint=agent.login)
         return Check("login", str(fault), fault)
-    if code or not said.strip():
-        told = plain.line(said, 100) or f"this {agent.name} does not tell"
+    if code or not output.strip():
+        quote = plain.line(output, 100) or f"this {agent.name} does not tell"
         advice = f"run `{agent.name}` by hand once, and see that it answers"
-        return Check("login", f"unknown: {told}", advice=advice)
-    return Check("login", f"its own word: {plain.line(' '.join(said.split()), 200)}")
+        return Check("login", f"unknown: {quote}", advice=advice)
+    return Check("login", f"its own word: {plain.line(' '.join(output.split()), 200)}")

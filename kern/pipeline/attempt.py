@@ -70,7 +70,7 @@ def believed(
     """
     form, listed = site.templates[prompt.stage], ""  # of files
     own = "\n".join((briefs.task_text(task), *(n.text for n in task.of(Kind.GATE, Kind.JUDGE))))
-    named = next((gate.label for gate in red if not gate.name), "")
+    own_gate = next((gate.label for gate in red if not gate.name), "")
 
     def knows(name: str) -> bool:
         nonlocal listed
@@ -80,16 +80,16 @@ def believed(
         return bool(re.search(whole, listed)) or os.path.exists(site.repo.root / name)
 
     def ask(one: Prompt) -> Said:
-        said = site.caller.call(one, task=task.key.text, again=again, **how)
-        told = (said.reply.text, f"{form.contract}\n{form.text}", own, named, knows)
-        return replace(said, doubt="" if said.fault else belief.doubt(one.stage, *told))
+        reply = site.caller.call(one, task=task.key.text, again=again, **how)
+        parts = (reply.reply.text, f"{form.contract}\n{form.text}", own, own_gate, knows)
+        return replace(reply, doubt="" if reply.fault else belief.doubt(one.stage, *parts))
 
-    said = ask(prompt)
-    if not said.doubt:
-        return said
-    site.warn(f"{prompt.stage}: {said.doubt}: asked once more")
+    reply = ask(prompt)
+    if not reply.doubt:
+        return reply
+    site.warn(f"{prompt.stage}: {reply.doubt}: asked once more")
     again()
-    return ask(replace(prompt, text=prompt.text + belief.again(prompt.stage, said.doubt)))
+    return ask(replace(prompt, text=prompt.text + belief.again(prompt.stage, reply.doubt)))
 
 
 def earlier(site: Site, at: Situation) -> StageRecord | None:
@@ -122,9 +122,9 @@ def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
         return ""
     if site.rooms.place:
         site.rooms.place.set_repositories_aside()
-    held = start.held[:1] if site.rooms.mounted else ()  # a gate may have been there since
+    trees = start.held[:1] if site.rooms.mounted else ()  # a gate may have been there since
     try:
-        tree = site.repo.tree(held[0]) if held else work.candidate()
+        tree = site.repo.tree(trees[0]) if trees else work.candidate()
     except GitFailed as exc:  # a repository without a commit, say
         site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
         return ""
@@ -172,20 +172,20 @@ def watched(site: Site, who: str, back: str = "") -> Iterator[list[str]]:
     """Around a child: what of that breaks limits, in words. `back`: the tree is that again, after
     one that was to look only.
     """
-    told: list[str] = []
+    broken: list[str] = []
     if not site.rooms.place:
-        yield told
+        yield broken
         return
     papers, head = site.papers, site.repo.head()
     staged = workspace.read(site.repo.git_dir / "index")
     before = [(name, papers.form(name), papers.read(name) or "") for name in (SPEC, LEARNINGS)]
     try:
-        yield told
+        yield broken
     finally:
         for name, form, text in before:
             with papers.alone():
                 _reapply(site, name, form, text)
-        told += undo_mistakes(site, head, who)
+        broken += undo_mistakes(site, head, who)
         in_place.restore_index(site.repo, staged if site.repo.head() == head else None)
         if back:
             site.rooms.put_back(back)
@@ -215,8 +215,8 @@ def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
     """
     if not site.rooms.place:
         return []
-    told = in_place.undo_mistakes(site.repo, head)
-    for line in told:
+    broken = in_place.undo_mistakes(site.repo, head)
+    for line in broken:
         site.warn(f"{who} broke its limits: {line}")
     now = site.repo.head()
     if now.commit != head.commit and history.moved_by(site.repo, now, head.commit, _OWN):
@@ -226,12 +226,12 @@ def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
         why = "kern: an agent's commit taken back"
         site.repo.git("update-ref", "-m", why, "HEAD", head.commit, now.commit)
         site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
-    return told
+    return broken
 
 
-def save(site: Site, known: str, now: str) -> None:
+def save(site: Site, before: str, now: str) -> None:
     """Before it is undone: what nobody has kept, since it may be a person's."""
-    if paths := sorted(site.repo.changed(known, now)):
+    if paths := sorted(site.repo.changed(before, now)):
         ref = site.keep(Key("", "your tree", 1), "changed", now, site.repo.head().commit)
         site.warn(
             f"{some(paths)} changed while kern worked in your tree: undone, and saved: "

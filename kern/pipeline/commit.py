@@ -72,8 +72,8 @@ def conclude(site: Site, at: Situation) -> Settled | None:
 
 def whole_message(key: Key, task: Task, wording: str) -> str:
     subject, _, body = wording.partition("\n")
-    named = briefs.trailer(key, imports.references(task))
-    parts = [plain.line(subject, 200), plain.block(body).strip(), named]
+    trailer = briefs.trailer(key, imports.references(task))
+    parts = [plain.line(subject, 200), plain.block(body).strip(), trailer]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -92,8 +92,8 @@ def _message(site: Site, at: Situation, tree: str) -> str:
         if checked.altered and at.second.fixed < verify.MOST_FIXES:
             attempt.take_in(site, at.second, "a commit hook", checked.altered)
             if not checked.refused:  # not asked again about what they made: one may count up
-                made = at.head.commit, site.repo.tree_with(tree, checked.altered), message
-                site.memory.passed[made] = checked.message
+                proven = at.head.commit, site.repo.tree_with(tree, checked.altered), message
+                site.memory.passed[proven] = checked.message
             return ""
         if not checked.refused:
             return checked.message
@@ -125,9 +125,9 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
         with attempt.watched(site, "the commit stage"):
             how: dict[str, Any] = {"attempt": at.attempt, "env": site.commit_stage, "room": room}
-            said = attempt.believed(site, prompt, task, tree=tree, **how)
-        said = replace(said, fault=said.fault or said.doubt)
-        third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
+            reply = attempt.believed(site, prompt, task, tree=tree, **how)
+        reply = replace(reply, fault=reply.fault or reply.doubt)
+        third = save(site, reply, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:
         why = third.fault or third.answer.reason
         raise Objection(f"rejected at the commit: {why}", Cause.COMMIT)
@@ -138,21 +138,21 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
 
 
 def _make(
-    site: Site, at: Situation, tree: str, message: str, said: Taught, *, proved: bool = True
+    site: Site, at: Situation, tree: str, message: str, lesson: Taught, *, proved: bool = True
 ) -> None:
     """The commit with kern's documents, noted; then it lands."""
     key, task = at.opened
     text, parsed = site.papers.spec()
-    found = parsed.find(key)
-    if found is None or found.marker is not Marker.ACTIVE:  # a person took it away
+    fresh = parsed.find(key)
+    if fresh is None or fresh.marker is not Marker.ACTIVE:  # a person took it away
         return
-    texts: dict[str, str | None] = {SPEC: edit.tick(text, parsed, found, proved=proved)}
-    texts[LEARNINGS], learned, votes = learnings(site, said)
+    texts: dict[str, str | None] = {SPEC: edit.tick(text, parsed, fresh, proved=proved)}
+    texts[LEARNINGS], learned, votes = learnings(site, lesson)
     whole = project.with_documents(site, tree, texts)
     # A hook may have dropped the trailer.
     there = [line.rstrip() for line in message.splitlines()]
-    named = briefs.trailer(key, imports.references(task)).splitlines()
-    lacking = "\n".join(line for line in named if line not in there)
+    trailer = briefs.trailer(key, imports.references(task)).splitlines()
+    lacking = "\n".join(line for line in trailer if line not in there)
     words = site.repo.git("stripspace", given=plain.encode(f"{message}\n\n{lacking}\n"))
     timeout = site.caller.settings.total(Stage.COMMIT)
     sha = history.create(site.repo, whole, at.head.commit, words, timeout)
@@ -174,10 +174,10 @@ def _land(site: Site, at: Situation, sha: str) -> None:
         project.run_post_commit(site)
 
 
-def learnings(site: Site, said: Taught) -> tuple[str, str, tuple[Vote, ...]]:
+def learnings(site: Site, lesson: Taught) -> tuple[str, str, tuple[Vote, ...]]:
     """LEARNINGS.md as the commit is to hold it, the texts that are new in it, and its votes."""
     before = site.papers.read(LEARNINGS) or ""
-    change = changes.of(before, said)
+    change = changes.of(before, lesson)
     if change.text != before and site.repo.ignored(LEARNINGS):
         return before, "", ()
     return change.text, "\n".join(one.text for one in change.new), change.votes

@@ -65,18 +65,18 @@ def look(here: Place, *, proved: str = "") -> Situation:
     task = parsed.find(key) if key else None
     ours = start if start and start.task == key else None
     attempt = active.attempts + 1 if active else start.attempt if start else 1
-    found = files(here, key, attempt, ours) if key else {}
-    second = found.get(Stage.IMPLEMENT)
+    records = files(here, key, attempt, ours) if key else {}
+    second = records.get(Stage.IMPLEMENT)
     base = second.bound_to if second else ours.base if ours else ""
-    if not base and Stage.RESEARCH in found:
-        base = found[Stage.RESEARCH].base
-    made = second.commit.sha if second and second.commit else ""
-    done = _done(here, _since(here, base, head), key, made) if key else None
+    if not base and Stage.RESEARCH in records:
+        base = records[Stage.RESEARCH].base
+    sha = second.commit.sha if second and second.commit else ""
+    done = _done(here, _since(here, base, head), key, sha) if key else None
     facts = Facts(
         active=active is not None,
         start=_start(start, key, attempt),
         done=done is not None,
-        research=_research(found.get(Stage.RESEARCH), task),
+        research=_research(records.get(Stage.RESEARCH), task),
         noted=bool(task and task.of(Kind.RESEARCH)),
         saved=second.decision.saved if second else Saved.NONE,
         own=second is not None and second.written == proved,
@@ -85,24 +85,24 @@ def look(here: Place, *, proved: str = "") -> Situation:
         subtask=bool(task and task.parent is not None),
         experiment=bool(task and is_experiment(task.text)),
     )
-    return Situation(facts, head, key, task, attempt, start, found, done)
+    return Situation(facts, head, key, task, attempt, start, records, done)
 
 
 def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageRecord]:
     """The stage files that count: of this task and, from stage 2 on, of this attempt."""
-    found: dict[Stage, StageRecord] = {}
+    records: dict[Stage, StageRecord] = {}
     for stage in Stage:
         one = record.load(here.scope, stage)
         if one and one.key == key and (stage is Stage.RESEARCH or one.attempt == attempt):
-            found[stage] = one
-    second = found.get(Stage.IMPLEMENT)
+            records[stage] = one
+    second = records.get(Stage.IMPLEMENT)
     # git's collector may have dropped what no ref holds.
     if second and not (
         record.counts(second, start, attempt) and all(map(here.repo.store.id, second.change))
     ):
-        del found[Stage.IMPLEMENT]
-        found.pop(Stage.COMMIT, None)
-    return found
+        del records[Stage.IMPLEMENT]
+        records.pop(Stage.COMMIT, None)
+    return records
 
 
 def _since(here: Place, base: str, head: Head) -> tuple[Commit, ...]:
@@ -114,10 +114,10 @@ def _since(here: Place, base: str, head: Head) -> tuple[Commit, ...]:
     return commits if commits is not None else (history.commit(here.repo, head.commit),)
 
 
-def _done(here: Place, commits: tuple[Commit, ...], key: Key, made: str = "") -> Commit | None:
+def _done(here: Place, commits: tuple[Commit, ...], key: Key, own_sha: str = "") -> Commit | None:
     """The commit that ticks the task: the one that kern `made`, else a person's, the newest."""
     done = [commit for commit in reversed(commits) if ticks(here.repo, commit, key)]
-    own = next((commit for commit in done if commit.sha == made), None)
+    own = next((commit for commit in done if commit.sha == own_sha), None)
     if own or not done:
         return own
     # An agent's, a gate's, a hook's: no proof. A "stage 3" alone is a commit of an older kern's.
@@ -166,5 +166,5 @@ def ticks(repo: Repo, commit: Commit, key: Key) -> bool:
 
 def ticked(data: bytes, key: Key) -> bool:
     """Whether that SPEC.md has the task done."""
-    found = parse(plain.decode(data)).find(key)
-    return found is not None and found.marker is Marker.DONE
+    task = parse(plain.decode(data)).find(key)
+    return task is not None and task.marker is Marker.DONE

@@ -41,18 +41,18 @@ def implement(site: Site, at: Situation) -> None:
     earlier = _earlier(site, at, last)
     prompt, sends_back, red = _order(site, at, last, bool(earlier))
     start = attempt.begin(site, at)
-    begun = site.repo.tree_with(start.tree, earlier)
-    room = site.rooms.for_agent(begun, at.head)
+    base = site.repo.tree_with(start.tree, earlier)
+    room = site.rooms.for_agent(base, at.head)
 
     def again() -> None:
         attempt.put_aside(site, at, start, again=True)
-        site.rooms.for_agent(begun, at.head)
+        site.rooms.for_agent(base, at.head)
 
     try:
         with attempt.watched(site, "the agent") as broken:
-            said = attempt.believed(
+            reply = attempt.believed(
                 *(site, prompt, task),
-                tree=begun,
+                tree=base,
                 red=red,
                 attempt=at.attempt,
                 env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
@@ -66,21 +66,21 @@ def implement(site: Site, at: Situation) -> None:
         refs.delete(site.repo, start.ref, start.commit)
         raise
     # In place what changed beside one that was idle is a person's.
-    idle = site.rooms.place and said.idle and not earlier
+    idle = site.rooms.place and reply.idle and not earlier
     tree, violation = (start.tree, "") if idle else _left(site, start)
     tree = _without_commits(site, start, tree) if site.rooms.place else tree
     refs.hold(site.repo, start, tree)
     facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": tree}
     facts["told"] = {one.id: one.text for one, _ in prompt.memory.chosen}
-    facts["acted"] = said.acted
-    facts["sent_back"] = said.reply.sent_back if sends_back else -1
+    facts["acted"] = reply.acted
+    facts["sent_back"] = reply.reply.sent_back if sends_back else -1
     limits = "; ".join(filter(None, (*broken, violation)))
-    if why := limits or said.fault or said.doubt:
+    if why := limits or reply.fault or reply.doubt:
         facts["outcome"] = str(answer.broken(plain.line(why), at.due))
-        late = Cause.TIME if said.fault.startswith("timed out") else Cause.OTHER
-        facts["cause"] = Cause.LIMIT if limits else Cause.FORM if said.doubt else late
+        late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
+        facts["cause"] = Cause.LIMIT if limits else Cause.FORM if reply.doubt else late
     began = at.files[Stage.RESEARCH].time
-    save(site, said, key, Stage.IMPLEMENT, at.attempt, **facts, time=began)
+    save(site, reply, key, Stage.IMPLEMENT, at.attempt, **facts, time=began)
 
 
 def _left(site: Site, start: StartRef) -> tuple[str, str]:
@@ -97,8 +97,11 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
     if large := [path for path in new if os.lstat(work.tree / path).st_size > LARGE]:
         limit = f"larger than {LARGE >> 20} MiB: Git LFS or .gitignore"
         return tree, f"it made {some(large)}, which is {limit}"
-    if made := [path for path, now in new.items() if now and now.mode == SUBMODULE]:
-        return tree, f"it made a repository of its own in {some(made)}: no commit can hold that"
+    if submodules := [path for path, now in new.items() if now and now.mode == SUBMODULE]:
+        return (
+            tree,
+            f"it made a repository of its own in {some(submodules)}: no commit can hold that",
+        )
     if planted := shadow.obeyed(site.repo, new):
         site.warn(
             f"the agent made {some(planted)}, which git or agents would obey unasked: left out; "
@@ -128,9 +131,9 @@ def _earlier(site: Site, at: Situation, last: StageRecord | None) -> Mapping[str
     collided = last.cause is Cause.COLLISION and at.due is Tier.IMPLEMENT
     if not (collided or (last.cause in _RIGHT_WAY and mends(at.facts))):
         return {}
-    found = {path: new for path, (_, new) in site.repo.changed(*last.change).items()}
+    changed = {path: new for path, (_, new) in site.repo.changed(*last.change).items()}
     since = site.repo.changed(last.start, site.repo.tree(at.head.commit))
-    return {} if found.keys() & since.keys() else found
+    return {} if changed.keys() & since.keys() else changed
 
 
 def _order(
@@ -139,7 +142,7 @@ def _order(
     """How things stand before the agent works, and what it is told of that; the gates that send it
     back, and those that are red.
     """
-    wanted, state = project.standing(site, at)
+    required, state = project.standing(site, at)
     researched = at.files[Stage.RESEARCH].answer
     form = site.templates[Stage.IMPLEMENT]
     reading = agents.read_guidance(form)
@@ -147,7 +150,7 @@ def _order(
         form,
         at.opened[1],
         briefs.known(site.repo, site.papers, researched, by_itself=reading),
-        wanted,
+        required,
         state,
         at.due,
         researched.body,
@@ -155,11 +158,11 @@ def _order(
         _mending(site, last) if last and mends else None,
     )
     sends_back = at.due is Tier.IMPLEMENT and site.caller.runs_gates(prompt)
-    return prompt, project.at_the_end(wanted) if sends_back else (), wanted.red
+    return prompt, project.at_the_end(required) if sends_back else (), required.red
 
 
 def _mending(site: Site, last: StageRecord) -> Mending:
     printed = f"\nThe end of what {last.red.name} printed:\n{last.red.output}" if last.red else ""
-    said = last.answer.body[:_ANSWER]
-    failure = f"{last.decision.reason}{printed}\n\nIts answer was:\n{said}"
+    quote = last.answer.body[:_ANSWER]
+    failure = f"{last.decision.reason}{printed}\n\nIts answer was:\n{quote}"
     return Mending(failure, change.shown(site.repo, *last.change, _KEPT))

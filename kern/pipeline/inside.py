@@ -27,39 +27,41 @@ except urllib.error.HTTPError:
 """
 
 
-def checks(held: Sandbox, program: Program) -> Iterator[Check]:
+def checks(sandbox: Sandbox, program: Program) -> Iterator[Check]:
     agent = program.agent
-    yield tried("temporary files", lambda: _temporary(held, agent))
-    if hosts := [one for one in held.needs[agent.name].hosts if "*" not in one]:
-        yield _reach(held, agent, hosts[-1])
-    for command in held.needs[agent.name].commands:
-        yield tried("key", partial(isolation.check_key, agent.name, command, held.confine))
+    yield tried("temporary files", lambda: _temporary(sandbox, agent))
+    if hosts := [one for one in sandbox.needs[agent.name].hosts if "*" not in one]:
+        yield _reach(sandbox, agent, hosts[-1])
+    for command in sandbox.needs[agent.name].commands:
+        yield tried("key", partial(isolation.check_key, agent.name, command, sandbox.confine))
 
 
-def login(held: Sandbox, program: Program) -> Check | None:
+def login(sandbox: Sandbox, program: Program) -> Check | None:
     """None where the agent does not tell, or is not logged in outside either."""
     agent = program.agent
     if not (agents.is_own(agent) and agent.status) or agents.login(agent, program.command).fault:
         return None
-    code, output, shut = _run(held, agent, ["sh", "-c", _ELSEWHERE, program.command, *agent.status])
-    found = agents.status(agent, code, output)
-    if not found.fault:
-        return Check("login inside", found.detail)
+    code, output, shut = _run(
+        sandbox, agent, ["sh", "-c", _ELSEWHERE, program.command, *agent.status]
+    )
+    check = agents.status(agent, code, output)
+    if not check.fault:
+        return Check("login inside", check.detail)
     why = f"{agent.name} is not logged in there, and is outside of the sandbox"
     fault = KernError("; ".join((why, *shut)), hint="kern help safety says what it has there")
     return Check("login inside", str(fault), fault)
 
 
-def _run(held: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, list[str]]:
+def _run(sandbox: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, list[str]]:
     """Exit code, output, and what of that the sandbox closed."""
-    confined = held.confine(Kind.READER, argv, process.surroundings(), agent=agent.name)
+    confined = sandbox.confine(Kind.READER, argv, process.surroundings(), agent=agent.name)
     code, out, why = process.heard(confined.argv, _PATIENCE_S, env=confined.env)
     output = out.decode("utf-8", "replace") + why
     return code, output, closed.sentences(output, confined) if code else []
 
 
-def _temporary(held: Sandbox, agent: Agent) -> str:
-    code, output, _ = _run(held, agent, ["sh", "-c", _TEMPORARY])
+def _temporary(sandbox: Sandbox, agent: Agent) -> str:
+    code, output, _ = _run(sandbox, agent, ["sh", "-c", _TEMPORARY])
     if code:
         raise UsageError(
             f"none can be written in the sandbox: {plain.line(output, 200)}",
@@ -68,10 +70,10 @@ def _temporary(held: Sandbox, agent: Agent) -> str:
     return "can be written in the sandbox"
 
 
-def _reach(held: Sandbox, agent: Agent, host: str) -> Check:
+def _reach(sandbox: Sandbox, agent: Agent, host: str) -> Check:
     """The endpoint of the person's own, where one is named, is on this machine."""
     url = f"http://{host}" if ":" in host else f"https://{host}"
-    code, output, _ = _run(held, agent, [sys.executable, "-I", "-c", _REACH, url])
+    code, output, _ = _run(sandbox, agent, [sys.executable, "-I", "-c", _REACH, url])
     fix = f"see that this machine reaches it: curl -sS {url}; a proxy: HTTPS_PROXY" if code else ""
     why = f"does not reach {host}: {plain.line(plain.last(output), 200)}"
     reached = f"reaches {host} from the sandbox"

@@ -72,45 +72,45 @@ def _settings_of_git(repo: Repo) -> list[Path]:
 
 
 @contextlib.contextmanager
-def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
+def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
     """The sandbox with its homes and its relay, for as long as the run. Raises UsageError."""
 
     def refused(host: str) -> None:
         sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
 
-    opened = map(os.path.expanduser, wanted.grants.write)
-    written = [Path(os.path.realpath(one)) for one in (str(wanted.tree.root), *opened)]
+    opened = map(os.path.expanduser, plan.grants.write)
+    writable = [Path(os.path.realpath(one)) for one in (str(plan.tree.root), *opened)]
     with contextlib.ExitStack() as run:
-        run.enter_context(temporary.folder(*written))
+        run.enter_context(temporary.folder(*writable))
         if mode is Mode.OFF:
-            yield wanted
+            yield plan
             return
         from kern.sandbox.proxy import Relay  # with asyncio, which most commands do without
 
         short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"
-        made = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
-        folder = Path(run.enter_context(made))
+        relay_folder = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
+        folder = Path(run.enter_context(relay_folder))
         try:
-            confine.homes(wanted.own)
+            confine.homes(plan.own)
         except OSError:  # those of this run, then
-            wanted = replace(wanted, own=folder / "homes")
-            confine.homes(wanted.own)
-        held = confine.chosen(mode, replace(wanted, relay=folder / "relay"))
-        if held.means is Means.BWRAP and held.apart:
-            run.callback(Relay(str(held.relay), held.hosts, refused).close)
-        ended = threading.Event()
-        thread = threading.Thread(target=_renew, args=(held, ended), daemon=True)
+            plan = replace(plan, own=folder / "homes")
+            confine.homes(plan.own)
+        sandbox = confine.chosen(mode, replace(plan, relay=folder / "relay"))
+        if sandbox.means is Means.BWRAP and sandbox.apart:
+            run.callback(Relay(str(sandbox.relay), sandbox.hosts, refused).close)
+        done = threading.Event()
+        thread = threading.Thread(target=_renew, args=(sandbox, done), daemon=True)
         thread.start()
         run.callback(thread.join)
-        run.callback(ended.set)
-        yield held
+        run.callback(done.set)
+        yield sandbox
 
 
-def _renew(held: Sandbox, ended: threading.Event) -> None:
+def _renew(sandbox: Sandbox, done: threading.Event) -> None:
     """A stage takes longer than a login lasts, and the person's own session needs the new one."""
-    while not ended.wait(_RENEWAL_S):
-        held.renew()
-    held.renew()
+    while not done.wait(_RENEWAL_S):
+        sandbox.renew()
+    sandbox.renew()
 
 
 def foreseen(repo: Repo, own: Person) -> Sandbox:
@@ -124,54 +124,54 @@ def holds(repo: Repo, own: Person) -> bool:
     return foreseen(repo, own).means is not Means.NONE
 
 
-def hold(held: Sandbox) -> Hold:
+def hold(sandbox: Sandbox) -> Hold:
     """What it puts before a command."""
-    return unheld if held.means is Means.NONE else held.confine
+    return unheld if sandbox.means is Means.NONE else sandbox.confine
 
 
-def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
+def rooms(sandbox: Sandbox, repo: Repo, settings: Settings) -> bool:
     """Whether agents can work in a room. A gate that runs in the tree sees nothing of that; a task
     that began in the tree ends there.
     """
-    begun = refs.start(repo, repo.head().name)
+    start = refs.start(repo, repo.head().name)
     return (
-        held.means is Means.BWRAP
-        and held.overlays is not Overlays.NONE
+        sandbox.means is Means.BWRAP
+        and sandbox.overlays is not Overlays.NONE
         and all(gate.room for gate in settings.gates)
-        and (begun is None or begun.mounted)
+        and (start is None or start.mounted)
     )
 
 
 # ---------------------------------------------------------------- what a run says of it
 
 
-def lacking(held: Sandbox) -> str:
+def lacking(sandbox: Sandbox) -> str:
     """Where there is no sandbox; empty where all is well."""
     open_to = "no sandbox: what agents and gates start can read and write whatever you can"
-    return f"{open_to}; {held.why} (kern help safety)" if held.why else ""
+    return f"{open_to}; {sandbox.why} (kern help safety)" if sandbox.why else ""
 
 
-def described(held: Sandbox) -> str:
+def described(sandbox: Sandbox) -> str:
     """Where there is one."""
-    there = held.means is not Means.NONE
-    return f"{held.means}; your home folder is not in it (kern help safety)" if there else ""
+    there = sandbox.means is not Means.NONE
+    return f"{sandbox.means}; your home folder is not in it (kern help safety)" if there else ""
 
 
-def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
+def notices(sandbox: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
     """What a run says first of its sandbox."""
-    refused = person.refused(own.holding, theirs.asks) if held.means is not Means.NONE else ()
-    return (lacking(held), *refused)
+    refused = person.refused(own.holding, theirs.asks) if sandbox.means is not Means.NONE else ()
+    return (lacking(sandbox), *refused)
 
 
 # ---------------------------------------------------------------- what holds each role's agent
 
 
-def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) -> None:
+def promised(templates: Mapping[Role, Template], caller: Caller, sandbox: Sandbox) -> None:
     """Raises UsageError where a role would be run by an agent that nothing holds to it, or an agent
     gets no key.
     """
-    if held.means is not Means.NONE:
-        for name, needs in held.needs.items():
+    if sandbox.means is not Means.NONE:
+        for name, needs in sandbox.needs.items():
             for command in needs.commands:
                 check_key(name, command, caller.hold)
         return
@@ -188,11 +188,11 @@ def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) 
 
 def check_key(name: str, command: str, hold: Hold) -> str:
     """Without a key an agent asks again and again, for minutes, and says that it is logged in."""
-    held = hold(Kind.READER, ["sh", "-c", command], process.surroundings(), agent=name)
-    code, key, complaint = process.heard(held.argv, 30, env=held.env)
+    confined = hold(Kind.READER, ["sh", "-c", command], process.surroundings(), agent=name)
+    code, key, complaint = process.heard(confined.argv, 30, env=confined.env)
     if code or not key.strip():
         last = plain.last(complaint) or f"exit {code}, and nothing printed"
-        shut = closed.sentences(complaint, held) or ["open what that command reads"]
+        shut = closed.sentences(complaint, confined) or ["open what that command reads"]
         raise UsageError(
             f"{name} gets no key in the sandbox: {plain.line(command, 100)}: "
             f"{plain.line(last, 200)}",

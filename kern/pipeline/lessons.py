@@ -34,20 +34,20 @@ def taught(site: Site, at: Situation) -> Taught:
     if at.due is not Tier.CONCLUDE:
         return of(at.second) if Stage.IMPLEMENT in at.files else Taught()
     key, task = at.opened
-    tried = task.of(Kind.ATTEMPT)
-    numbers = (*(note.number for note in tried), 0)  # the last one's is still stage2.json
-    found = (record.read(site.scope, Stage.IMPLEMENT, number) for number in numbers)
-    learned = dict.fromkeys(one.answer.learned for one in found if one and one.key == key)
-    why = (f"attempt {note.number}: {plain.line(note.text)}" for note in tried)
+    attempts = task.of(Kind.ATTEMPT)
+    numbers = (*(note.number for note in attempts), 0)  # the last one's is still stage2.json
+    records = (record.read(site.scope, Stage.IMPLEMENT, number) for number in numbers)
+    learned = dict.fromkeys(one.answer.learned for one in records if one and one.key == key)
+    why = (f"attempt {note.number}: {plain.line(note.text)}" for note in attempts)
     text = "\n".join(("Did not work: " + "; ".join(why), *filter(None, learned)))
     return Taught(text, experiment=key.text)
 
 
-def learn(site: Site, key: Key, commit: Commit, said: Taught) -> None:
+def learn(site: Site, key: Key, commit: Commit, lesson: Taught) -> None:
     """What the commit adds to LEARNINGS.md stands on the disk as well, with its line ends."""
     new = site.repo.content(commit.sha, LEARNINGS)
     if new is None:  # git ignores it: it is on the disk alone
-        _write(site, key, record.read(site.scope, Stage.IMPLEMENT), said)
+        _write(site, key, record.read(site.scope, Stage.IMPLEMENT), lesson)
         return
     old = site.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
     with site.papers.alone():
@@ -63,16 +63,16 @@ def blame(site: Site, at: Situation) -> None:
     and one that ran out of time says nothing of what it was told.
     """
     second = at.second
-    said = of(second)
+    lesson = of(second)
     result = at.facts.experiment and answer.is_result(second.answer, second.decision)
     if result or second.cause not in _TELLING:
-        said = Taught(told=said.told, misled=said.misled)
-    if said.told and (said.used or said.misled):
-        _write(site, second.key, second, said, failed=True)
+        lesson = Taught(told=lesson.told, misled=lesson.misled)
+    if lesson.told and (lesson.used or lesson.misled):
+        _write(site, second.key, second, lesson, failed=True)
 
 
 def _write(
-    site: Site, key: Key, second: StageRecord | None, said: Taught, *, failed: bool = False
+    site: Site, key: Key, second: StageRecord | None, lesson: Taught, *, failed: bool = False
 ) -> None:
     """LEARNINGS.md with what is decided of it. Noted before they are written, its votes count once,
     whatever happens in between.
@@ -80,8 +80,8 @@ def _write(
     voted = second.voted if second else {}
     with site.papers.alone():
         text = site.papers.read(LEARNINGS) or ""
-        said = Taught(said.learned, said.experiment) if voted else said
-        change = changes.of(text, said, failed=failed)
+        lesson = Taught(lesson.learned, lesson.experiment) if voted else lesson
+        change = changes.of(text, lesson, failed=failed)
         if second and change.votes and not voted:
             ids = {vote.entry for vote in change.votes}
             new = [one for one in parse(change.text).entries if one.id in ids]
@@ -100,15 +100,15 @@ def _tell_votes(site: Site, key: Key, change: Change | Made) -> None:
         site.sink(Voted(key.text, *vote))
 
 
-def tell(site: Site, key: Key, made: Made | None, said: Taught) -> None:
+def tell(site: Site, key: Key, commit: Made | None, said: Taught) -> None:
     """What became of it, once it is done."""
-    found = capture.lessons(said.learned, said.experiment)
-    texts = [lesson.text for lesson in found.kept]
-    if made and not said.experiment and (made.learned or made.votes):
-        texts = made.learned.splitlines()
+    captured = capture.lessons(said.learned, said.experiment)
+    texts = [lesson.text for lesson in captured.kept]
+    if commit and not said.experiment and (commit.learned or commit.votes):
+        texts = commit.learned.splitlines()
     if texts:
         site.sink(Learned(key.text, "\n".join(texts)))
-    for text, why in found.refused:
+    for text, why in captured.refused:
         site.sink(Warned(f"not kept in {LEARNINGS}, {why}: {plain.line(text, 160)}"))
-    if made:
-        _tell_votes(site, key, made)
+    if commit:
+        _tell_votes(site, key, commit)

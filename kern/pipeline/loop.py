@@ -134,23 +134,23 @@ class Loop:
 
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
-        shown, begun = False, 0
+        announced, count = False, 0
         for step in range(MOST_STEPS):
             at = self._look()
             do = self.due = resume(at.facts)
             if do in _LONG:
                 self.site.steered.heed()
             self.sink(Traced(f"next: {do}"))
-            begun += do in (Do.SELECT, Do.ABANDON)
-            if begun > MOST_BEGUN:
+            count += do in (Do.SELECT, Do.ABANDON)
+            if count > MOST_BEGUN:
                 raise KernError(
                     "the task in progress is reworded or taken away again and again",
                     hint=f"does a hook stash {SPEC}, or an agent write it? git stash list; then "
                     "run kern again",
                 )
-            if at.key and not shown and do not in (Do.SELECT, Do.ABANDON):
+            if at.key and not announced and do not in (Do.SELECT, Do.ABANDON):
                 self.sink(TaskStarted(at.key.text, number, "" if step else do))
-                shown = True
+                announced = True
             if do is Do.SELECT:
                 landing.land(self.site)
             if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
@@ -223,7 +223,7 @@ class Loop:
         parsed, caller = None, self.site.caller
         with contextlib.suppress(KernError):
             parsed = self.site.papers.spec()[1]
-        ended = summary.of(
+        end = summary.of(
             *(self.settled, parsed, error),
             seconds=time.monotonic() - self.began,
             cost=caller.cost,
@@ -235,8 +235,8 @@ class Loop:
         if error is None:
             with contextlib.suppress(KernError):  # the next run's end tries again
                 session.drop_old(self.site)
-        self.sink(replace(ended, called=self.options.called))
-        return ended.exit_code
+        self.sink(replace(end, called=self.options.called))
+        return end.exit_code
 
 
 def switched(before: str, now: str) -> KernError:

@@ -26,10 +26,10 @@ def before(
     that is nothing, as it is.
     """
     change, back, touched = repo.changed(old, new), dict[str, Entry | None](), list[str]()
-    named = {path for gate in gates for path in result.named(gate.command, change)}
+    paths = {path for gate in gates for path in result.named(gate.command, change)}
     for path, (was, now) in change.items():
-        counts = measures.weight(path, keep, named)
-        if counts and (was or path not in named):
+        counts = measures.weight(path, keep, paths)
+        if counts and (was or path not in paths):
             back[path] = was
             touched += [path] * bool(was or counts is Weight.NEW)
         elif was and now and not (was.is_submodule or now.is_submodule):
@@ -48,10 +48,10 @@ def doubt(
     """
     tree, touched = before(site.repo, gates, project.settings(site).keep, old, new)
     red = list[Result]()
-    for gate, ended in zip(gates, ends, strict=False) if touched else ():
-        if not ended.red:
-            named = replace(gate, name=f"{gate.name} {_AS_BEFORE}" if gate.name else "")
-            again = project.run_gate(site, named, tree, red_before=False)
+    for gate, end in zip(gates, ends, strict=False) if touched else ():
+        if not end.red:
+            unchanged_gate = replace(gate, name=f"{gate.name} {_AS_BEFORE}" if gate.name else "")
+            again = project.run_gate(site, unchanged_gate, tree, red_before=False)
             site.sink(GateEnded(replace(again, name=f"{gate.label} {_AS_BEFORE}")))
             red += [replace(again, name=gate.label)] * again.red
     if touched:

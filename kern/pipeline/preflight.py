@@ -29,29 +29,29 @@ def prepare(
     a SPEC.md without a task of one's own is fine.
     `reading`: see `Repo`.
     """
-    found = repository.open_at(folder, reading=reading)
-    papers = place.documents(found)
-    parsed = tasks(found, papers, empty=empty)
-    return found, papers, parsed, settings(found, papers)
+    repo = repository.open_at(folder, reading=reading)
+    papers = place.documents(repo)
+    parsed = tasks(repo, papers, empty=empty)
+    return repo, papers, parsed, settings(repo, papers)
 
 
-def settings(found: Repo, papers: Documents) -> Settings:
+def settings(repo: Repo, papers: Documents) -> Settings:
     """kern.toml, sound and seen by git; what it leaves open, or may not say, the person does."""
-    read = papers.settings()
-    if read.gates and found.ignored(FILE):
+    project = papers.settings()
+    if project.gates and repo.ignored(FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
         )
-    own = person_settings(found.root)
-    return person.over(own, read, _hidden(found, own))
+    own = person_settings(repo.root)
+    return person.over(own, project, _hidden(repo, own))
 
 
-def _hidden(found: Repo, own: Person) -> Gate | None:
+def _hidden(repo: Repo, own: Person) -> Gate | None:
     """By the top level; a worktree's is that of the repository."""
-    tops = found.root, found.common_dir.parent
-    named = {Path(os.path.realpath(os.path.expanduser(top))): top for top in own.hidden}
-    return next((own.hidden[named[top]] for top in tops if top in named), None)
+    tops = repo.root, repo.common_dir.parent
+    by_top = {Path(os.path.realpath(os.path.expanduser(top))): top for top in own.hidden}
+    return next((own.hidden[by_top[top]] for top in tops if top in by_top), None)
 
 
 def person_file() -> Path:
@@ -80,11 +80,11 @@ def person_settings(root: Path) -> Person:
     return person.parse(data, str(file))
 
 
-def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
+def tasks(repo: Repo, papers: Documents, *, empty: bool = False) -> Spec:
     """SPEC.md without a fault, and with at least one task unless it may be `empty`."""
     papers.read(LEARNINGS)
     for name in filter(papers.form, (SPEC, LEARNINGS)):
-        entry = found.entry(found.head().commit, name)
+        entry = repo.entry(repo.head().commit, name)
         if entry and entry.mode == LINK:
             raise UsageError(
                 f"{name} is a link in git: kern would commit it as a file",
@@ -106,7 +106,7 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
         )
     if not (empty or parsed.tasks):
         raise UsageError(
-            f"no task line in {found.root / SPEC}", hint=f"a task is a line like:  {EXAMPLE}"
+            f"no task line in {repo.root / SPEC}", hint=f"a task is a line like:  {EXAMPLE}"
         )
     return parsed
 
@@ -142,7 +142,7 @@ def tried(name: str, attempt: Callable[[], str]) -> Check:
         return Check(name, str(exc), exc)
 
 
-def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:
+def of_repository(repo: Repo, *, commits: bool = True) -> Iterator[Check]:
     """git is in no state that a run would spoil, and knows who commits. What is committed on no
     branch is lost with the next switch.
     """
@@ -150,11 +150,11 @@ def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:
     def row(name: str, detail: str, fault: str, hint: str) -> Check:
         return Check(name, fault or detail, UsageError(fault, hint=hint) if fault else None)
 
-    head, busy = found.head(), history.under_way(found)
+    head, busy = repo.head(), history.under_way(repo)
     yield row(
         "state",
         "no merge or rebase under way",
-        busy and f"{busy} in {found.root}",
+        busy and f"{busy} in {repo.root}",
         "finish or abort it first: git status tells how",
     )
     if commits:
@@ -164,11 +164,11 @@ def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:
             "" if head.branch else f"HEAD is detached at {head.commit[:7]}, on no branch",
             "git switch -c NAME makes a branch of it; git switch BRANCH goes to one",
         )
-    known, why = history.committer(found)
+    committer, why = history.committer(repo)
     yield row(
         "identity",
-        known,
-        "" if known else f"git does not know who commits: {why}",
+        committer,
+        "" if committer else f"git does not know who commits: {why}",
         "git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
     )
 
@@ -183,13 +183,13 @@ def lands(repo: Repo, branch: str) -> str:
 # ---------------------------------------------------------------- what is not committed
 
 
-def yours(found: Repo, who: str = "tasks", *, apart: bool = True) -> str:
+def yours(repo: Repo, who: str = "tasks", *, apart: bool = True) -> str:
     """What a person should know of their uncommitted changes; empty where there are none. `apart`:
     `who` does not see them. Else raises UsageError, unless they are the task in progress.
     """
-    paths = [path for path in uncommitted(found) if path != FILE]
+    paths = [path for path in uncommitted(repo) if path != FILE]
     if not apart:
-        if not refs.start(found, found.head().name):
+        if not refs.start(repo, repo.head().name):
             require_clean(paths)
         return ""
     if not (paths := [path for path in paths if not path.startswith(f"{PROMPTS}/")]):
@@ -197,7 +197,7 @@ def yours(found: Repo, who: str = "tasks", *, apart: bool = True) -> str:
     files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
     return (
         f"{files} uncommitted changes ({plain.some(paths)}): they stay yours; {who} begin with "
-        f"{found.head().commit[:7]} and do not see them: commit what a task needs"
+        f"{repo.head().commit[:7]} and do not see them: commit what a task needs"
     )
 
 
@@ -213,17 +213,17 @@ def require_clean(paths: Sequence[str]) -> None:
         )
 
 
-def uncommitted(found: Repo) -> list[str]:
+def uncommitted(repo: Repo) -> list[str]:
     """What a person has changed and not committed, but for what kern writes. No filter is run that
     git's folder names, which an archive can bring along.
     """
-    scopes = found.text("config", "-z", "--list", "--name-only", "--show-scope").split("\0")
+    scopes = repo.text("config", "-z", "--list", "--name-only", "--show-scope").split("\0")
     names = [key for scope, key in zip(scopes[::2], scopes[1::2], strict=False) if scope in _WITHIN]
     env = environment.unfiltered(key for key in names if key.startswith("filter."))
     # Beside a run too, and where nothing may be written: the index is not refreshed.
     argv = ("--no-optional-locks", "status", "--porcelain", "-z", "--no-renames")
     how = ("--untracked-files=all", "--ignore-submodules=dirty")
-    rows = filter(None, found.run(*argv, *how, env=env)[1].split(b"\0"))
+    rows = filter(None, repo.run(*argv, *how, env=env)[1].split(b"\0"))
     return [
         path for path in dict.fromkeys(os.fsdecode(row[3:]) for row in rows) if not left_out(path)
     ]

@@ -48,8 +48,8 @@ def settings(site: Site) -> Settings:
 def checks(site: Site, task: Task) -> Checks:
     """Of the task as SPEC.md has it now."""
     _, parsed = site.papers.spec()
-    fresh, wanted = parsed.find(task.key), settings(site)
-    return notes.checks(parsed, fresh, wanted) if fresh else Checks(wanted.gates)
+    fresh, project = parsed.find(task.key), settings(site)
+    return notes.checks(parsed, fresh, project) if fresh else Checks(project.gates)
 
 
 def subject(site: Site, commit: str) -> str:
@@ -80,32 +80,32 @@ def run_gate(
         site.caller.heed()
         site.sink(GateStarted(gate.label, gate.command, before=before))
         with attempt.watched(site, gate.label, back="" if rewrote else tree):
-            ended = site.gates.run(gate, known_by, before=before, exact=tree)
+            end = site.gates.run(gate, known_by, before=before, exact=tree)
         if rewrote:
-            rewrote(ended)
-        return ended.against(red_before)
+            rewrote(end)
+        return end.against(red_before)
 
-    ended = site.gates.counted(gate, known_by, once(), once)
-    return site.gates.remember(gate, known_by, _explained(site, gate, ended))
+    end = site.gates.counted(gate, known_by, once(), once)
+    return site.gates.remember(gate, known_by, _explained(site, gate, end))
 
 
-def _explained(site: Site, gate: Gate, ended: Result) -> Result:
+def _explained(site: Site, gate: Gate, end: Result) -> Result:
     """A red end, where it names something that its room does not have: the person has not committed
     it, or git ignores it and it came since the run began.
     """
     own = site.rooms
-    if not (ended.red and own.held and gate.room):
-        return ended
+    if not (end.red and own.held and gate.room):
+        return end
     mine = preflight.uncommitted(site.repo) if own.mounted else []
-    named = [path for path in (*mine, *own.made()) if _stem(path) in ended.output]
-    if named := named or own.room.differing:
-        told = f"it may need {some(named)}, {LACKING}"
+    lacking = [path for path in (*mine, *own.made()) if _stem(path) in end.output]
+    if lacking := lacking or own.room.differing:
+        why = f"it may need {some(lacking)}, {LACKING}"
     elif absent := own.room.absent:
-        told = f"its room has no place for {some(absent)} (kern help settings)"
+        why = f"its room has no place for {some(absent)} (kern help settings)"
     else:
-        return ended
-    site.warn(f"{ended.name}: {told}")
-    return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
+        return end
+    site.warn(f"{end.name}: {why}")
+    return replace(end, output=f"{end.output.rstrip()}\nerror: {why}")
 
 
 def _stem(path: str) -> str:
@@ -117,18 +117,18 @@ def _stem(path: str) -> str:
 # ---------------------------------------------------------------- before a task
 
 
-def now(site: Site, wanted: Sequence[Gate]) -> list[tuple[Gate, Result, bool]]:
+def now(site: Site, gates: Sequence[Gate]) -> list[tuple[Gate, Result, bool]]:
     """How they end on what is committed, and whether this run did not know yet."""
-    tree, found = site.repo.tree(site.repo.head().commit), []
-    for gate in wanted:
-        ended = known(site, gate, tree)
-        new = ended is None
-        if ended is None:
-            ended = run_gate(site, gate, tree, before=True)
-            site.memory.flaky |= {gate.label} if ended.flaky else set()
-            site.sink(GateEnded(ended, before=True))
-        found.append((gate, ended, new))
-    return found
+    tree, ends = site.repo.tree(site.repo.head().commit), []
+    for gate in gates:
+        end = known(site, gate, tree)
+        new = end is None
+        if end is None:
+            end = run_gate(site, gate, tree, before=True)
+            site.memory.flaky |= {gate.label} if end.flaky else set()
+            site.sink(GateEnded(end, before=True))
+        ends.append((gate, end, new))
+    return ends
 
 
 def check(site: Site) -> None:
@@ -151,21 +151,21 @@ def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
     the stages: by the task's own gates, which ought to fail.
     """
     check(site)
-    wanted, state = checks(site, at.opened[1]), list[str]()
-    own = [replace(gate, strict=False, known_red=True) for gate in wanted.gates if not gate.name]
+    required, state = checks(site, at.opened[1]), list[str]()
+    own = [replace(gate, strict=False, known_red=True) for gate in required.gates if not gate.name]
     for gate, was, new in now(site, own):
         state.append(result.state(replace(was, name="gate of the task"), gate.command))
         if new and not was.red:
             site.warn(f"{gate.label} is green before the task: it proves nothing of it")
-    ends = ((gate, known(site, gate, at.head.commit)) for gate in wanted.gates)
+    ends = ((gate, known(site, gate, at.head.commit)) for gate in required.gates)
     red = frozenset(gate for gate, was in ends if was and was.red)
-    return replace(wanted, red=red), state
+    return replace(required, red=red), state
 
 
-def at_the_end(wanted: Checks) -> list[Gate]:
+def at_the_end(required: Checks) -> list[Gate]:
     """Those that send an agent back: what was red before the task is not its fault."""
-    excused = {gate for gate in wanted.gates if gate in wanted.red or gate.known_red}
-    return [gate for gate in wanted.gates if gate.strict or gate not in excused]
+    excused = {gate for gate in required.gates if gate in required.red or gate.known_red}
+    return [gate for gate in required.gates if gate.strict or gate not in excused]
 
 
 # ---------------------------------------------------------------- git's hooks
@@ -203,27 +203,27 @@ def run_hooks(site: Site, tree: str, message: str, *, again: bool = True) -> Che
     there, head = site.repo.hooks(*HOOKS, folder=site.hooks_folder), site.repo.head()
     if not there:
         return Checked(message)
-    whole, ended = tree if site.rooms.mounted else with_documents(site, tree), None
+    whole, end = tree if site.rooms.mounted else with_documents(site, tree), None
     with attempt.watched(site, "a commit hook"):
         here = site.rooms.for_hooks(whole, head)
         worded = here.git / "COMMIT_EDITMSG"
         workspace.lay(worded, plain.encode(message))
         for name in there:
-            ended = _run_hook(site, here, name)
+            end = _run_hook(site, here, name)
             if name == PRE_COMMIT:  # which may have committed by itself
                 worded.write_bytes(plain.encode(message))
-            if ended.red:
+            if end.red:
                 break
-    made = site.rooms.proven(mounted=site.rooms.mounted).candidate()
+    after = site.rooms.proven(mounted=site.rooms.mounted).candidate()
     task = site.repo.changed(head.commit, whole).keys() | shadow.staged(site.repo, here.git, whole)
-    changed = site.repo.changed(whole, made)
+    changed = site.repo.changed(whole, after)
     altered = {p: new for p, (_, new) in changed.items() if p in task - {SPEC, LEARNINGS}}
-    if ended and ended.red:
+    if end and end.red:
         formed = not site.rooms.mounted and with_documents(site, tree) != whole
         if again and formed and not altered:
             return run_hooks(site, tree, message, again=False)
-        output = plain.block(ended.output).strip()
-        return Checked(message, ended.name, output, altered, ended.closed)
+        output = plain.block(end.output).strip()
+        return Checked(message, end.name, output, altered, end.closed)
     passed = shadow.read(here.git, "COMMIT_EDITMSG")
     return Checked(plain.decode(passed) if passed else message, altered=altered)
 
@@ -235,9 +235,9 @@ def run_post_commit(site: Site) -> None:
     head = site.repo.head()
     tree = site.repo.tree(head.commit)
     with attempt.watched(site, "the post-commit hook", back=tree):
-        ended = _run_hook(site, site.rooms.for_hooks(tree, head), _POST_COMMIT)
-    if ended.red:
-        site.warn(f"the post-commit hook failed: {plain.line(ended.output, 160)}")
+        end = _run_hook(site, site.rooms.for_hooks(tree, head), _POST_COMMIT)
+    if end.red:
+        site.warn(f"the post-commit hook failed: {plain.line(end.output, 160)}")
 
 
 def check_helped(site: Site, tree: str, checked: Checked) -> None:
@@ -288,10 +288,10 @@ def _run_hook(site: Site, here: Hooked, name: str) -> Result:
     }
     argv = ["git", "hook", "run", "--ignore-missing", name, *message.get(name, ())]
     total, grace = site.caller.settings.total(Stage.COMMIT), process.PATIENCE_S
-    ended = site.gates.execute(
+    end = site.gates.execute(
         *(argv, f"gate-{name}", env, {"total": total, "grace": grace}),
         kind=Kind.COMMITTER,
         room=here.room,
         write=(site.repo.scratch,),
     )
-    return replace(ended, name=name)
+    return replace(end, name=name)

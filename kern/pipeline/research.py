@@ -30,33 +30,33 @@ def research(site: Site, at: Situation) -> None:
         return
     began, tree = now(), site.repo.tree(at.head.commit)
     site.rooms.put_back(tree)
-    wanted, state = project.standing(site, at)
-    known = briefs.known(site.repo, site.papers)
-    prompt = briefs.brief(site.templates[Stage.RESEARCH], task, known, wanted, state)
+    required, state = project.standing(site, at)
+    context = briefs.known(site.repo, site.papers)
+    prompt = briefs.brief(site.templates[Stage.RESEARCH], task, context, required, state)
     room = site.rooms.for_agent(tree, at.head, writes=False)
     anew = partial(site.rooms.put_back, tree)
     with attempt.watched(site, "research", back=tree):
-        how: dict[str, Any] = {"tree": tree, "red": wanted.red, "again": anew, "room": room}
-        said = attempt.believed(site, prompt, task, attempt=at.attempt, **how)
-    if said.doubt and at.due is not Tier.SKIP:
-        _fail(site, at, said, began)
+        how: dict[str, Any] = {"tree": tree, "red": required.red, "again": anew, "room": room}
+        reply = attempt.believed(site, prompt, task, attempt=at.attempt, **how)
+    if reply.doubt and at.due is not Tier.SKIP:
+        _fail(site, at, reply, began)
         return
-    said = replace(said, fault=said.fault or said.doubt)
+    reply = replace(reply, fault=reply.fault or reply.doubt)
     if task.of(Kind.RESEARCH):  # of an earlier one
         site.papers.edit_task(key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH)))
-    made = save(site, said, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
-    asked = made.answer.reason if made.answer.code is answer.Code.NEEDS_ANSWER else ""
-    if asked and (why := notes.objection(task, asked)):
+    first = save(site, reply, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
+    question = first.answer.reason if first.answer.code is answer.Code.NEEDS_ANSWER else ""
+    if question and (why := notes.objection(task, question)):
         site.warn(f"research: {why}; implement goes on with what it found")
 
 
-def _fail(site: Site, at: Situation, said: Said, began: str) -> None:
+def _fail(site: Site, at: Situation, reply: Said, began: str) -> None:
     """An attempt that came no further."""
     if at.attempt > 1:
         workspace.retire(site.scope, str(at.attempt - 1))
     start = attempt.begin(site, at)
     refs.hold(site.repo, start, start.tree)
     facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": start.tree}
-    facts["outcome"] = str(answer.broken(f"research: {said.doubt}", at.due))
+    facts["outcome"] = str(answer.broken(f"research: {reply.doubt}", at.due))
     facts |= {"cause": Cause.FORM, "time": began}
-    save(site, said, at.opened[0], Stage.IMPLEMENT, at.attempt, **facts)
+    save(site, reply, at.opened[0], Stage.IMPLEMENT, at.attempt, **facts)

@@ -65,11 +65,11 @@ class Rooms:
         if not (self.held and mounted):
             self.put_back(tree)
             return None
-        room, gone = self.room, self.room.fill(tree)
+        room, left = self.room, self.room.fill(tree)
         if not self.mounted:  # git's folder is the worker's own
             return wall.Room(room.tree, room.index, room.over, room.mounts)
         if not self._left.exists():  # since then it is a gate's
-            self._left.write_bytes(os.fsencode("\0".join(gone)))
+            self._left.write_bytes(os.fsencode("\0".join(left)))
         return self._seen(head, room.over, self._installed, *self.layers)
 
     def for_hooks(self, tree: str, head: Head) -> "Hooked":
@@ -105,8 +105,8 @@ class Rooms:
         """What git ignores and was not there when the run began: where the agent worked, and in the
         person's tree.
         """
-        left = self._left.read_bytes() if self._left.exists() else b""
-        paths = (*os.fsdecode(left).split("\0"), *outermost(self.room.home))
+        data = self._left.read_bytes() if self._left.exists() else b""
+        paths = (*os.fsdecode(data).split("\0"), *outermost(self.room.home))
         return sorted({*paths} - {*self.room.ignored, *DOCUMENTS, ""})
 
     def landed(self) -> list[str]:

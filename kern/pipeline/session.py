@@ -56,55 +56,52 @@ def begin(
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
     called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
     """
-    found, papers, parsed, settings = preflight.prepare(folder, empty=empty)
+    repo, papers, parsed, settings = preflight.prepare(folder, empty=empty)
     bounds = settings.budget.within(options.max_cost)
     settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
-    templates = agents.foreseen(found.root, settings)
+    templates = agents.foreseen(repo.root, settings)
     crew = agents.chosen(templates.values())
-    own, first = preflight.person_settings(found.root), ""
+    own, first = preflight.person_settings(repo.root), ""
     if not options.leave.trusted:
-        new = trust.started(found, settings, parsed, crew)
-        first = trust.settle(found, new, options.leave.ask, partial(isolation.holds, found, own))
-    preflight.demand(preflight.of_repository(found, commits=commits))
-    programs = agents.ready(crew, found.root) if paid else {}
-    name, run = found.head().name, secrets.token_hex(8)
-    copies = found.common_dir / "kern" / "run" / found.worktree / name
-    scope = replace(workspace.scope(found.root, name), copies=copies)
-    wanted = isolation.wanted(found, scope, programs.values(), own)
+        new = trust.started(repo, settings, parsed, crew)
+        first = trust.settle(repo, new, options.leave.ask, partial(isolation.holds, repo, own))
+    preflight.demand(preflight.of_repository(repo, commits=commits))
+    programs = agents.ready(crew, repo.root) if paid else {}
+    name, run = repo.head().name, secrets.token_hex(8)
+    copies = repo.common_dir / "kern" / "run" / repo.worktree / name
+    scope = replace(workspace.scope(repo.root, name), copies=copies)
+    plan = isolation.wanted(repo, scope, programs.values(), own)
     if paid:
-        sink = store.beside(sink, found.common_dir, name, run)
-        where = found.root, name, scope, run, wanted.grants.env
-        sink = notify.beside(sink, settings.notify, *where, tried=lands and options.watched)
-    steered = Steering(found.git_dir, run, sink, options.sleep, options.clock, options.until)
-    caller = Caller(found.root, scope, run, sink, programs, settings)
-    killed = lock.holder(found.git_dir)  # it takes its note away as it ends
+        where = repo.root, name, scope, run, plan.grants.env
+        journal = store.beside(sink, repo.common_dir, name, run)
+        sink = notify.beside(journal, settings.notify, *where, tried=lands and options.watched)
+    steered = Steering(repo.git_dir, run, sink, options.sleep, options.clock, options.until)
+    caller = Caller(repo.root, scope, run, sink, programs, settings)
+    killed = lock.holder(repo.git_dir)  # it takes its note away as it ends
     with (
-        isolation.ready(wanted, isolation.mode(), sink) as held,
+        isolation.ready(plan, isolation.mode(), sink) as sandbox,
         control.signals(),
-        lock.hold(scope, found.git_dir, run),
+        lock.hold(scope, repo.git_dir, run),
         _leaving(caller),
         contextlib.closing(steered),
-        contextlib.closing(found.store),
-        notify.awake(found.root, wanted=lands and own.awake) as keeper,
+        contextlib.closing(repo.store),
+        notify.awake(repo.root, wanted=lands and own.awake) as keeper,
     ):
-        _equip(caller, found, steered, options)
+        _equip(caller, repo, steered, options)
         # With its agents its gates and commits are held.
-        caller.hold, caller.nests = isolation.hold(held), held.means is Means.NONE
-        isolation.promised(templates if paid else {}, caller, held)
-        here = _in_rooms(found, caller, held, steered, options, lands=lands)
-        for notice in filter(None, (scope.notice, first, *isolation.notices(held, own, settings))):
-            here.warn(notice)
+        caller.hold, caller.nests = isolation.hold(sandbox), sandbox.means is Means.NONE
+        isolation.promised(templates if paid else {}, caller, sandbox)
+        here = _in_rooms(repo, caller, sandbox, steered, options, lands=lands)
+        for notice in (scope.notice, first, *isolation.notices(sandbox, own, settings)):
+            if notice:
+                here.warn(notice)
         _tidy(here, killed.run if killed else "")
-        preflight.tasks(found, papers, empty=empty)
-        # A hook's private index lies there, until it has ended.
-        shutil.rmtree(found.scratch, ignore_errors=True)
-        with workspace.reported(found.scratch):
-            found.scratch.mkdir(parents=True, exist_ok=True)
-        forms = prompts.templates(found.root, settings)
-        yield replace(here, templates=forms, payer=agents.paid(crew), sandbox=held, awake=keeper)
+        preflight.tasks(repo, papers, empty=empty)
+        here = replace(here, payer=agents.paid(crew), sandbox=sandbox, awake=keeper)
+        yield replace(here, templates=prompts.templates(repo.root, settings))
 
 
-def _equip(caller: Caller, found: Repo, steered: Steering, options: Options) -> None:
+def _equip(caller: Caller, repo: Repo, steered: Steering, options: Options) -> None:
     """With a person's requests, and what the journal tells of costs before this run and beside."""
 
     def tick(seconds: float, silent: float) -> None:
@@ -112,16 +109,16 @@ def _equip(caller: Caller, found: Repo, steered: Steering, options: Options) -> 
         steered.look()
 
     caller.sleep, caller.clock = steered.sleep, options.clock
-    caller.tick, caller.heed, caller.scratch = tick, steered.heed, found.scratch
-    journal = store.place(found.common_dir)
+    caller.tick, caller.heed, caller.scratch = tick, steered.heed, repo.scratch
+    journal = store.place(repo.common_dir)
     caller.earlier = store.costs(journal, lambda text: caller.sink(Warned(text)))
     caller.beside = store.beside_me(journal, steered.run)
 
 
 def _in_rooms(
-    found: Repo,
+    repo: Repo,
     caller: Caller,
-    held: Sandbox,
+    sandbox: Sandbox,
     steered: Steering,
     options: Options,
     *,
@@ -130,44 +127,44 @@ def _in_rooms(
     """Where its agents work and its gates run. Raises KernError where the task in progress was
     begun in a room, and there can be none now.
     """
-    mounted = isolation.rooms(held, found, caller.settings)
-    begun, home = refs.start(found, found.head().name), _home(found)
-    if lands and not mounted and begun and begun.mounted:
+    mounted = isolation.rooms(sandbox, repo, caller.settings)
+    start, home = refs.start(repo, repo.head().name), _home(repo)
+    if lands and not mounted and start and start.mounted:
         raise KernError(
             "the task in progress was begun in a sandbox, and there is none now",
             hint="KERN_SANDBOX=bwrap kern goes on with it; to begin it anew: set its marker in "
-            f"SPEC.md to [ ], then git update-ref -d {begun.ref}",
+            f"SPEC.md to [ ], then git update-ref -d {start.ref}",
         )
-    place = InPlace(found, _apart(found, begun)) if lands and not mounted else None
-    seen = home if mounted else found
-    ignored = place.ignored if place else outermost(seen)
+    place = InPlace(repo, _apart(repo, start)) if lands and not mounted else None
+    tree = home if mounted else repo
+    ignored = place.ignored if place else outermost(tree)
     # What a killed agent has left `kern check` leaves alone.
-    room = Room(found, "work" if lands and mounted else "room", seen, ignored)
-    rooms = Rooms(found, room, held.means is Means.BWRAP, mounted, place)
-    here = site.prepared(found, caller, home, rooms, steered, options)
-    if mounted and home.root != found.root:
-        caller.named = partial(wall.named, places={found.root: home.root})
+    room = Room(repo, "work" if lands and mounted else "room", tree, ignored)
+    rooms = Rooms(repo, room, sandbox.means is Means.BWRAP, mounted, place)
+    here = site.prepared(repo, caller, home, rooms, steered, options)
+    if mounted and home.root != repo.root:
+        caller.named = partial(wall.named, places={repo.root: home.root})
     if place:
         place.save = partial(attempt.save, here)
-        if begun:  # a killed hook had the task's change staged
-            in_place.restore_index(found, None)
+        if start:  # a killed hook had the task's change staged
+            in_place.restore_index(repo, None)
     return here
 
 
-def _apart(found: Repo, begun: StartRef | None) -> list[str]:
+def _apart(repo: Repo, start: StartRef | None) -> list[str]:
     """What is no task's: kern.toml, where it is not committed, since kern goes by it."""
     # A killed agent may have changed one that is committed.
-    task = begun and found.entry(found.head().commit, FILE)
-    return [FILE] if not task and FILE in preflight.uncommitted(found) else []
+    task = start and repo.entry(repo.head().commit, FILE)
+    return [FILE] if not task and FILE in preflight.uncommitted(repo) else []
 
 
-def _home(found: Repo) -> Repo:
+def _home(repo: Repo) -> Repo:
     """Whose worker works there; itself where it is none's."""
     if of := os.environ.get(process.OF):
         with contextlib.suppress(KernError):
             home = repository.open_at(Path(of))
-            return home if home.common_dir == found.common_dir else found
-    return found
+            return home if home.common_dir == repo.common_dir else repo
+    return repo
 
 
 @contextlib.contextmanager
@@ -189,18 +186,22 @@ def _tidy(site: Site, killed: str) -> None:
     """What a killed run has begun, and no look at the facts would finish; what a reboot took."""
     workspace.restore(site.scope)
     # An agent that outlived a killed kern would go on editing.
-    if ended := process.sweep(("KERN_ROOT", str(site.repo.root))):
-        site.warn(f"ended {plain.count(ended, 'process')} that an earlier run left behind")
+    if count := process.sweep(("KERN_ROOT", str(site.repo.root))):
+        site.warn(f"ended {plain.count(count, 'process')} that an earlier run left behind")
     if killed:
         _count(site, killed)
     landing.follow(site.repo, site.papers)
+    scratch = site.repo.scratch  # a hook's private index lies there, until it has ended
+    shutil.rmtree(scratch, ignore_errors=True)
+    with workspace.reported(scratch):
+        scratch.mkdir(parents=True, exist_ok=True)
 
 
 def _count(site: Site, run: str) -> None:
     """The call in which that run was killed cost something, and its journal says nothing of it."""
-    place, named = store.place(site.repo.common_dir), json.dumps(run).encode()
-    found = store.load(place, having=named, size=store.NIGHT)
-    last = next((one for one in found[::-1] if one["kind"] == "stage" and one["run"] == run), {})
+    place, needle = store.place(site.repo.common_dir), json.dumps(run).encode()
+    records = store.load(place, having=needle, size=store.NIGHT)
+    last = next((one for one in records[::-1] if one["kind"] == "stage" and one["run"] == run), {})
     role = next((role for role in ROLES if role == last.get("stage")), None)
     if role and last.get("did") == "start":
         task, model, agent = (str(last.get(name)) for name in ("task", "model", "agent"))

@@ -32,8 +32,8 @@ def finish(site: Site, at: Situation) -> Settled:
     if not site.rooms.mounted:
         attempt.ignored(site).name_changed(key, at.attempt)
     concluded = at.due is Tier.CONCLUDE
-    said, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
-    lessons.learn(site, key, done, said)
+    lesson, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
+    lessons.learn(site, key, done, lesson)
 
     def apply(text: str, parsed: Spec) -> str:
         task = parsed.find(key)
@@ -42,10 +42,10 @@ def finish(site: Site, at: Situation) -> Settled:
     site.papers.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
-    made = second.commit if second else None
-    lessons.tell(site, key, made, said)
+    commit = second.commit if second else None
+    lessons.tell(site, key, commit, lesson)
     proved = second.proof if second and not concluded else ""
-    if second and not concluded and not (made and made.sha == done.sha):
+    if second and not concluded and not (commit and commit.sha == done.sha):
         proved = ""
         site.warn(
             f"{done.sha[:7]} {done.subject!r} ticks the task and is not the commit that kern made: "
@@ -148,10 +148,10 @@ def _ask(site: Site, at: Situation) -> Settled:
     ref = _keep(site, at, f"{at.attempt}-asked") if stage is Stage.IMPLEMENT else ""
     question = at.files[stage].answer.reason
 
-    def apply(text: str, _: Spec, found: Task) -> str:
-        waits = notes.pending(found)
+    def apply(text: str, _: Spec, fresh: Task) -> str:
+        waits = notes.pending(fresh)
         there = waits is not None and notes.same(question, waits)
-        return text if there else edit.annotate(text, found, [notes.question(question, ref)])
+        return text if there else edit.annotate(text, fresh, [notes.question(question, ref)])
 
     settled = _let_go(site, at, Outcome.ASKED, question, apply)
     site.sink(QuestionNoted(settled.task, stage, question, ref))

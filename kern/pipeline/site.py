@@ -153,11 +153,11 @@ def drop_start(site: Site, at: Situation) -> None:
 
 
 def save(
-    site: Site, said: Said, key: Key, stage: Stage, attempt: int, **facts: object
+    site: Site, reply: Said, key: Key, stage: Stage, attempt: int, **facts: object
 ) -> StageRecord:
     """The stage's file: what the agent said, and what kern noted."""
-    fault = {"fault": said.fault} if said.fault else {}
+    fault = {"fault": reply.fault} if reply.fault else {}
     run = site.caller.run
-    made = record.new(stage, said.reply.result, key, attempt, run=run, **facts, **fault)
-    record.save(site.scope, made)
-    return made
+    new = record.new(stage, reply.reply.result, key, attempt, run=run, **facts, **fault)
+    record.save(site.scope, new)
+    return new

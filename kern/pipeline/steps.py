@@ -40,11 +40,11 @@ def look(site: Site) -> Situation:
 
 def _one_active(site: Site) -> None:
     """Of several `[~]` the one stays that has a start ref or a stage file, else the first."""
-    begun = {start.task for _, start in refs.starts(site.repo)}
-    begun |= {one.key for stage in Stage if (one := record.read(site.scope, stage))}
+    keys = {start.task for _, start in refs.starts(site.repo)}
+    keys |= {one.key for stage in Stage if (one := record.read(site.scope, stage))}
 
     def others(now: Spec) -> list[Task]:
-        stays = next((task for task in now.active if task.key in begun), now.active[0])
+        stays = next((task for task in now.active if task.key in keys), now.active[0])
         return [task for task in now.active if task is not stays]
 
     for task in others(site.papers.spec()[1]):
@@ -54,12 +54,12 @@ def _one_active(site: Site) -> None:
     )
 
 
-def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = None) -> Key | None:
+def take_next(site: Site, passed_over: Collection[Key], only: Key | None = None) -> Key | None:
     """Sweep, select, `[~]`. None where nothing is ready. `wanted`: that one."""
     record.sweep(site.scope)
 
     def apply(text: str, parsed: Spec) -> tuple[str, Key | None]:
-        task = parsed.find(wanted) if wanted else order.select(parsed, passed_over)
+        task = parsed.find(only) if only else order.select(parsed, passed_over)
         return (edit.mark(text, task, Marker.ACTIVE), task.key) if task else (text, None)
 
     return site.papers.update(apply)

@@ -55,24 +55,25 @@ def of(
     ticked = {task.key for task in spec.tasks if task.marker is Marker.DONE}
     done = [one for one in settled if one.outcome is Outcome.DONE]
     last = {one.key: one for one in settled if one.key not in ticked}.values()
-    lost = [one for one in last if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED)]
-    asked, needs, held = notes.waiting(spec), order.needs(spec), order.holds(spec)
+    failed = [one for one in last if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED)]
+    questions, needs, holds = notes.waiting(spec), order.needs(spec), order.holds(spec)
     stuck = () if error or order.select(spec) else _stuck(spec)
-    named = {one.task for one in (*needs, *held)}
+    unfinished = bool(failed or stuck or questions)
+    tasks = {one.task for one in (*needs, *holds)}
     return RunEnded(
         done=tuple((one.task, one.detail, one.proved) for one in done),
         commits=tuple(one.commit for one in done),
-        needs_help=tuple((one.task, one.detail) for one in lost),
-        needs=(*needs, *(_lost(spec, one) for one in lost if one.task not in named)),
-        held=held,
+        needs_help=tuple((one.task, one.detail) for one in failed),
+        needs=(*needs, *(_lost(spec, one) for one in failed if one.task not in tasks)),
+        held=holds,
         stuck=stuck,
-        questions=asked,
+        questions=questions,
         open_tasks=order.still(spec) if parsed else None,
         seconds=seconds,
         cost=cost,
         tokens=tokens,
         interrupted=str(error) if error else "",
-        exit_code=int(getattr(error, "exit_code", 1) if error else bool(lost or stuck or asked)),
+        exit_code=getattr(error, "exit_code", 1) if error else int(unfinished),
         stopped=stopped,
         until=until,
     )
@@ -80,10 +81,10 @@ def of(
 
 def name_unsigned(site: Site, settled: Sequence[Settled]) -> None:
     """The commits that --no-sign left so, where the person signs."""
-    made = [one.commit for one in settled if one.commit]
-    if made and not site.repo.signs and site.repo.is_set("commit.gpgsign"):
-        what = f"{plain.count(len(made), 'commit')} of this run not signed"
-        site.warn(f"{what}: git rebase --force-rebase -S {made[0][:10]}^ signs", kept=True)
+    commits = [one.commit for one in settled if one.commit]
+    if commits and not site.repo.signs and site.repo.is_set("commit.gpgsign"):
+        what = f"{plain.count(len(commits), 'commit')} of this run not signed"
+        site.warn(f"{what}: git rebase --force-rebase -S {commits[0][:10]}^ signs", kept=True)
 
 
 def _lost(spec: Spec, one: Settled) -> Need:

@@ -23,45 +23,45 @@ _WHY = "to tell whether the sandbox is why, kern runs once outside of it what is
 
 
 @contextlib.contextmanager
-def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
+def unchanged(repo: Repo, sink: Sink) -> Iterator[None]:
     """Files that git sees, and what is staged, are again as they were; what is new stays, and is
     named.
     """
-    before, head, staged = visible(found), found.head(), workspace.read(found.git_dir / "index")
+    before, head, staged = visible(repo), repo.head(), workspace.read(repo.git_dir / "index")
     try:
         yield
     finally:
-        rows = found.changed(before, visible(found)).items()
+        rows = repo.changed(before, visible(repo)).items()
         if changed := sorted(path for path, (was, _) in rows if was):
-            with found.private_index() as env:
-                found.git("read-tree", before, env=env)
-                given = os.fsencode("\0".join(changed))
-                found.git("checkout-index", "--force", "-z", "--stdin", given=given, env=env)
+            with repo.private_index() as env:
+                repo.git("read-tree", before, env=env)
+                names = os.fsencode("\0".join(changed))
+                repo.git("checkout-index", "--force", "-z", "--stdin", given=names, env=env)
             sink(Warned(f"restored, since a check changed it: {plain.some(changed)}"))
-        if made := sorted(path for path, (was, _) in rows if not was):
+        if new := sorted(path for path, (was, _) in rows if not was):
             advice = "add to .gitignore what should not be committed"
-            sink(Warned(f"the checks left {plain.some(made)}: {advice}"))
-        if staged and found.head() == head:  # else a check has committed, which stays
-            restore_index(found, staged)
+            sink(Warned(f"the checks left {plain.some(new)}: {advice}"))
+        if staged and repo.head() == head:  # else a check has committed, which stays
+            restore_index(repo, staged)
 
 
 def compared(
-    site: Site, wanted: Sequence[Gate], results: Sequence[Result], leave: Leave, *, hooked: bool
+    site: Site, gates: Sequence[Gate], results: Sequence[Result], leave: Leave, *, hooked: bool
 ) -> list[str]:
     """A line for each gate that is red in the sandbox, and for a hook to which that is closed.
     `hooked`: git's hooks are tried, on a commit of nothing.
     """
     if site.caller.hold is unheld:
         return []
-    told = _tried_hooks(site) if hooked and site.rooms.mounted else []
+    lines = _tried_hooks(site) if hooked and site.rooms.mounted else []
     red = {one.name: one for one in results if one.red and project.LACKING not in one.output}
-    again = [gate for gate in wanted if gate.label in red]
+    again = [gate for gate in gates if gate.label in red]
     if not again:
-        return told
+        return lines
     if not (leave.trusted or _agreed(site, again, leave)):
-        return [*told, "not tried outside of the sandbox: kern check --trust"]
+        return [*lines, "not tried outside of the sandbox: kern check --trust"]
     with unchanged(site.repo, site.sink):
-        return [*told, *(_compared(site, gate, red[gate.label]) for gate in again)]
+        return [*lines, *(_compared(site, gate, red[gate.label]) for gate in again)]
 
 
 def _tried_hooks(site: Site) -> list[str]:
@@ -69,8 +69,8 @@ def _tried_hooks(site: Site) -> list[str]:
     site.caller.heed()
     head = site.repo.head()
     message = site.repo.text("show", "--no-patch", "--format=%B", head.commit)
-    tried = project.run_hooks(site, site.repo.tree(head.commit), message)
-    return [f"the {tried.refused} hook: {one}" for one in tried.closed]
+    ended = project.run_hooks(site, site.repo.tree(head.commit), message)
+    return [f"the {ended.refused} hook: {one}" for one in ended.closed]
 
 
 def _agreed(site: Site, again: Sequence[Gate], leave: Leave) -> bool:

@@ -50,7 +50,7 @@ def started(repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent
         *of_hooks(repo),
     )
     theirs = (line for one in agents for line in (*one.asks, *_obeyed(one, repo.root)))
-    return Started(*(tuple(dict.fromkeys(map(_shown, found))) for found in (project, theirs)))
+    return Started(*(tuple(dict.fromkeys(map(_shown, lines))) for lines in (project, theirs)))
 
 
 def _shown(line: str) -> str:
@@ -75,26 +75,26 @@ def _obeyed(agent: Agent, root: Path) -> Iterator[str]:
     """Of its files, and those below a folder that ends in a slash: each setting as it stands, of
     what is none what it holds. What is installed there counts by the file that asks for it.
     """
-    for named in agent.obeys:
-        below = sorted((root / named).rglob("*")) if named.endswith("/") else [root / named]
+    for name in agent.obeys:
+        below = sorted((root / name).rglob("*")) if name.endswith("/") else [root / name]
         for path in (one for one in below if one.is_file() and "node_modules" not in one.parts):
-            found = _settings(path.suffix, workspace.read(path) or b"")
-            if found is None:
+            settings = _settings(path.suffix, workspace.read(path) or b"")
+            if settings is None:
                 yield from _told(f"{agent.name} obeys", [path], root)
-            for key, value in (found or {}).items():
-                shown = json.dumps(value, ensure_ascii=False, default=str).strip('"')
-                yield f"{path.relative_to(root)} {key}: {shown}"
+            for key, value in (settings or {}).items():
+                text = json.dumps(value, ensure_ascii=False, default=str).strip('"')
+                yield f"{path.relative_to(root)} {key}: {text}"
 
 
 def _settings(suffix: str, data: bytes) -> dict[str, Any] | None:
     """But for what starts nothing; None where these are no settings that can be read."""
     try:
-        found = tomllib.loads(data.decode()) if suffix == ".toml" else json.loads(data)
+        settings = tomllib.loads(data.decode()) if suffix == ".toml" else json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if suffix not in (".toml", ".json", ".jsonc") or not isinstance(found, dict):
+    if suffix not in (".toml", ".json", ".jsonc") or not isinstance(settings, dict):
         return None
-    return {key: value for key, value in found.items() if key not in _HARMLESS}
+    return {key: value for key, value in settings.items() if key not in _HARMLESS}
 
 
 # ---------------------------------------------------------------- the record
@@ -150,24 +150,26 @@ def of_gates(gates: Iterable[Gate]) -> list[str]:
 # ---------------------------------------------------------------- the question
 
 
-def questions(repo: Repo, found: Started, holds: Callable[[], bool]) -> list[str]:
+def questions(repo: Repo, lines: Started, holds: Callable[[], bool]) -> list[str]:
     """What a run asks about before it starts it. `holds`: whether a sandbox does. Raises
     UsageError.
     """
-    new = unseen(repo, found.lines)
-    return [line for line in new if line in found.agents] if new and holds() else new
+    new = unseen(repo, lines.lines)
+    return [line for line in new if line in lines.agents] if new and holds() else new
 
 
-def settle(repo: Repo, found: Started, ask: Ask, holds: Callable[[], bool]) -> str:
+def settle(repo: Repo, lines: Started, ask: Ask, holds: Callable[[], bool]) -> str:
     """Make sure that the person trusts what would be started outside of a sandbox, and each new
     line of it. What a first run says of the rest; empty later. Raises UsageError where they do not.
     """
     first = known(place(repo)) is None
-    new = questions(repo, found, holds)
+    new = questions(repo, lines, holds)
     if new and not ask(new, first):
         raise UsageError("nothing was started: this repository is not trusted", hint=HINT)
-    told = [line for line in found.project if line not in new]
-    if new or (first and told):
+    known_lines = [line for line in lines.project if line not in new]
+    if new or (first and known_lines):
         agree(repo, new)
-    shown = plain.line("; ".join(told), 300)
-    return f"what this repository has run stays in the sandbox: {shown}" * (first and bool(told))
+    quote = plain.line("; ".join(known_lines), 300)
+    return f"what this repository has run stays in the sandbox: {quote}" * (
+        first and bool(known_lines)
+    )

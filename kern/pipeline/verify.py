@@ -49,23 +49,23 @@ def prove(site: Site, at: Situation) -> None:
             objection, facts = str(exc), exc.facts
         except _Fixed:
             return
-    found = answer.decide(
+    decision = answer.decide(
         second.answer, task.text, at.due, subtask=at.facts.subtask, objection=objection
     )
-    if found.saved is Saved.FAILED and not objection:
+    if decision.saved is Saved.FAILED and not objection:
         own = {Code.FAILED: Cause.OWN, Code.UNCLEAR: Cause.FORM}
         facts = {"cause": own.get(second.answer.code, Cause.OTHER)}
     last = attempt.earlier(site, at)
     if objection == UNCHANGED and last and last.decision.reason == UNCHANGED:
-        found = Decision(Saved.SKIPPED, attempt.UNCHANGED_TWICE)
-    decide(site, second.noting(**facts), found)
+        decision = Decision(Saved.SKIPPED, attempt.UNCHANGED_TWICE)
+    decide(site, second.noting(**facts), decision)
 
 
-def decide(site: Site, second: StageRecord, found: Decision) -> None:
-    decided = second.noting(outcome=str(found))
+def decide(site: Site, second: StageRecord, decision: Decision) -> None:
+    decided = second.noting(outcome=str(decision))
     record.save(site.scope, decided)
-    site.memory.proved = decided.written if found.saved is Saved.PROVED else ""
-    site.sink(Traced(f"outcome of {second.key.text}: {found}"))
+    site.memory.proved = decided.written if decision.saved is Saved.PROVED else ""
+    site.sink(Traced(f"outcome of {second.key.text}: {decision}"))
 
 
 def fail(site: Site, second: StageRecord, why: Objection) -> None:
@@ -85,12 +85,12 @@ def _is_on_head(site: Site, at: Situation) -> bool:
     attempt.undo_mistakes(site, replace(at.head, commit=base), "the commit stage")
     if site.repo.head() == at.head:
         record.save(site.scope, at.second.undecided(onto=head))
-        made = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
-        told = ", ".join(f"{one.sha[:7]} {plain.line(one.subject, 60)!r}" for one in made[-5:])
-        undo = " ".join(one.sha[:7] for one in reversed(made[-5:]))
+        commits = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
+        names = ", ".join(f"{one.sha[:7]} {plain.line(one.subject, 60)!r}" for one in commits[-5:])
+        undo = " ".join(one.sha[:7] for one in reversed(commits[-5:]))
         site.warn(
             "a commit of yours came in before the task's: checked on top of it: "
-            f"{at.opened[0].text}: {told}; if that was not you: git revert {undo}"
+            f"{at.opened[0].text}: {names}; if that was not you: git revert {undo}"
         )
     return False
 
@@ -106,8 +106,8 @@ def _with_edits(site: Site, at: Situation) -> StageRecord:
     task = site.repo.changed(*second.change)
     edited = {p: new for p, (_, new) in since.items() if p in task}
     # A person who stashed all leaves what was there before, a hook that was ended what git has.
-    for known in (second.start, at.head.commit):
-        edited = {p: new for p, new in edited.items() if new != site.repo.entry(known, p)}
+    for tree in (second.start, at.head.commit):
+        edited = {p: new for p, new in edited.items() if new != site.repo.entry(tree, p)}
     second = second.noting(run=site.caller.run)
     if edited and second.answer.code is Code.SUCCESS:
         ref = site.keep(at.opened[0], f"{at.attempt}-before", second.tree, at.head.commit)
@@ -131,32 +131,32 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
     if not site.repo.changed(*at.second.change):
         raise Objection(UNCHANGED, Cause.OTHER)
     _check_files(site, change)
-    wanted = project.checks(site, at.opened[1])
+    required = project.checks(site, at.opened[1])
     base, results = at.head.commit, list[Result]()
 
-    def take(ended: Result) -> None:
-        results.append(ended)
-        if ended.blocks:
-            cause = Cause.JUDGE if ended.name.startswith("judge") else Cause.GATE
-            raise Objection(result.objection(ended), cause, result.evidence(ended))
+    def take(end: Result) -> None:
+        results.append(end)
+        if end.blocks:
+            cause = Cause.JUDGE if end.name.startswith("judge") else Cause.GATE
+            raise Objection(result.objection(end), cause, result.evidence(end))
 
-    for gate in wanted.gates:
+    for gate in required.gates:
         take(_gate(site, gate, at, tree))
-    doubt, red = measured.doubt(site, wanted.gates, results, base, tree)
+    doubt, red = measured.doubt(site, required.gates, results, base, tree)
     if red and project.settings(site).strict_tests:
         raise Objection(doubt, Cause.GATE, result.evidence(red))
-    for ended in hidden.run(site, tree):
-        take(ended)
-    for one in wanted.criteria:
+    for end in hidden.run(site, tree):
+        take(end)
+    for one in required.criteria:
         take(judge(site, one, at.opened[1], tree, base, doubt))
     if not results:
         return {}
     risks = result.risks(results, site.memory.flaky)
-    site.memory.flaky |= {ended.name for ended in results if ended.flaky}
-    doubts = doubted(site.repo, wanted.gates, change, base, tree, doubt)
-    in_room = site.rooms.held and all(gate.room for gate in wanted.gates)
-    made = [] if in_room else site.rooms.made()  # no clone has it
-    beside = f" in your tree, which also held {some(made)}" if made else ""
+    site.memory.flaky |= {end.name for end in results if end.flaky}
+    doubts = doubted(site.repo, required.gates, change, base, tree, doubt)
+    in_room = site.rooms.held and all(gate.room for gate in required.gates)
+    new = [] if in_room else site.rooms.made()  # no clone has it
+    beside = f" in your tree, which also held {some(new)}" if new else ""
     return {"proof": result.proved(results) + beside + doubts + risks}
 
 
@@ -180,15 +180,15 @@ def doubted(
     repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str, new: str, doubt: str = ""
 ) -> str:
     """What lessens the word of green gates, to follow it: the change is of what they go by."""
-    named = {path for gate in gates for path in result.named(gate.command, change)}
-    changed = [f"the task changed {some(sorted(named))}, named by a gate"] * bool(named)
+    by_gates = {path for gate in gates for path in result.named(gate.command, change)}
+    changed = [f"the task changed {some(sorted(by_gates))}, named by a gate"] * bool(by_gates)
     kinds = {
         "tests": weakened(repo, old, new),
         "settings of its gates": measures.of("settings", change),
         "dependencies": measures.of("dependencies", change),
         "many files": [str(len(change))] * (len(change) > measured.MANY),
     }
-    rest = (f"{kind}: {some(found)}" for kind, found in kinds.items() if found)
+    rest = (f"{kind}: {some(paths)}" for kind, paths in kinds.items() if paths)
     return "".join(f"; {one}" for one in (*filter(None, [doubt]), *changed, *rest))
 
 
@@ -196,23 +196,23 @@ def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
     was = project.known(site, gate, at.head.commit)
     red_before = was.red if was else site.caller.settings.allow_red or None
 
-    def rewrote(ended: Result) -> None:
+    def rewrote(end: Result) -> None:
         if own := _rewritten(site, at, gate, tree):
-            site.sink(GateEnded(ended))
+            site.sink(GateEnded(end))
             attempt.take_in(site, at.second, gate.label, own)
             raise _Fixed
 
-    ended = project.run_gate(site, gate, tree, red_before=red_before, rewrote=rewrote)
-    site.sink(GateEnded(ended))
-    return ended
+    end = project.run_gate(site, gate, tree, red_before=red_before, rewrote=rewrote)
+    site.sink(GateEnded(end))
+    return end
 
 
 def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, Entry]:
     """The task's files that the gate rewrote, as a formatter does. What else it rewrote goes with
     the room, which is said once.
     """
-    made = site.rooms.proven(mounted=gate.room).candidate()
-    task, changed = site.repo.changed(at.head.commit, tree), site.repo.changed(tree, made)
+    after = site.rooms.proven(mounted=gate.room).candidate()
+    task, changed = site.repo.changed(at.head.commit, tree), site.repo.changed(tree, after)
     own = {path: new for path, (_, new) in changed.items() if path in task and new}
     others = sorted(changed.keys() - own.keys())
     note = f"{gate.label} rewrote {some(others)}, which is not part of the task: not kept"
@@ -220,7 +220,7 @@ def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, En
         site.memory.told.add(note)
         site.warn(note)
     if not others:
-        site.rooms.work.accept(made)
+        site.rooms.work.accept(after)
     return own if at.second.fixed < MOST_FIXES else {}
 
 
@@ -228,18 +228,18 @@ def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: s
     """What judges say of that tree, on top of `head`; they are told of the doubt."""
     form = site.templates[Aide.JUDGE]
     prompt = briefs.judged(site.repo, form, task, criterion, head, tree, doubt)
-    seen = replace(site.repo.head(), commit=head)
+    at_head = replace(site.repo.head(), commit=head)
     judges: list[Result] = []
     while (agreed := answer.agreed(judges)) is None:
         with attempt.watched(site, "the judge"):
-            said = site.caller.call(
+            reply = site.caller.call(
                 prompt,
                 task=task.text,
                 attempt=task.attempts + 1,
-                room=site.rooms.for_proof(tree, seen),
-                again=lambda: site.rooms.for_proof(tree, seen),
+                room=site.rooms.for_proof(tree, at_head),
+                again=lambda: site.rooms.for_proof(tree, at_head),
             )
-        judges.append(answer.judged(criterion, said.fault or said.reply.text))
+        judges.append(answer.judged(criterion, reply.fault or reply.reply.text))
         site.sink(GateEnded(judges[-1]))
     if disagreement := answer.disagreement(judges):
         site.warn(disagreement, kept=True)

@@ -62,40 +62,40 @@ def reopened(text: str, spec: Spec, task: Task) -> str:
     return edit.without(text, task.of(Kind.ATTEMPT)) if anew else text
 
 
-def retry(text: str, spec: Spec, wanted: str) -> Edited:
+def retry(text: str, spec: Spec, words: str) -> Edited:
     """What came of it so far counts no more: with its attempts used up it would be skipped or
     blocked again at once. Their work stays in its refs.
     """
-    index, task = _named(spec, wanted)
+    index, task = _named(spec, words)
     _refuse(spec, index)
     if not (counted := task.of(*_COUNTED)):
         return Edited(text, f"no attempt counts: {spec.shown(index)}")
     attempts = plain.count(task.attempts, "attempt") if task.attempts else "what was noted"
-    kept = ", whose work stays in refs/kern/attempts" if task.attempts else ""
+    saved = ", whose work stays in refs/kern/attempts" if task.attempts else ""
     waits = f'; first: kern answer {index + 1} "…"' if notes.pending(task) else ""
-    said = f"to be tried afresh, without {attempts}{kept}: {spec.shown(index)}{waits}"
-    return Edited(edit.without(text, counted), said)
+    message = f"to be tried afresh, without {attempts}{saved}: {spec.shown(index)}{waits}"
+    return Edited(edit.without(text, counted), message)
 
 
 # ---------------------------------------------------------------- which task, and may it be
 
 
-def _named(spec: Spec, wanted: str) -> tuple[int, Task]:
-    index = order.named(wanted, [task.text for task in spec.tasks])
+def _named(spec: Spec, words: str) -> tuple[int, Task]:
+    index = order.named(words, [task.text for task in spec.tasks])
     return index, spec.tasks[index]
 
 
 def _refuse(spec: Spec, index: int) -> None:
     """What is done or in progress."""
-    task, number, shown = spec.tasks[index], index + 1, spec.shown(index)
+    task, number, title = spec.tasks[index], index + 1, spec.shown(index)
     if task.marker is Marker.ACTIVE:
         raise UsageError(
-            f"kern has it in progress: {shown}",
+            f"kern has it in progress: {title}",
             hint="kern goes on with it; or kern stop, then kern edit: [ ] gives it back",
         )
     if task.marker is Marker.DONE:
         raise UsageError(
-            f"it is done: {shown}",
+            f"it is done: {title}",
             hint=f"kern undo {number} takes its commit back and opens it; kern edit opens it alone",
         )
 

@@ -16,9 +16,9 @@ def mark(text: str, task: Task, marker: Marker) -> str:
     return mark_all(text, [(task, marker)])
 
 
-def mark_all(text: str, wanted: Iterable[tuple[Task, Marker]]) -> str:
+def mark_all(text: str, changes: Iterable[tuple[Task, Marker]]) -> str:
     lines = text.split("\n")
-    for task, marker in wanted:
+    for task, marker in changes:
         line = lines[task.line - 1]
         lines[task.line - 1] = line[: task.column] + marker + line[task.column + 1 :]
     return "\n".join(lines)
@@ -72,8 +72,8 @@ def annotate(text: str, task: Task, notes: Sequence[str]) -> str:
 
 def noted(text: str, task: Task, came: str, theirs: Task) -> str:
     """With the notes that the task has in another text."""
-    lines, known = came.split("\n"), {note.said for note in task.notes}
-    new = [lines[note.line - 1 : note.end] for note in theirs.notes if note.said not in known]
+    lines, ours = came.split("\n"), {note.said for note in task.notes}
+    new = [lines[note.line - 1 : note.end] for note in theirs.notes if note.said not in ours]
     return annotate(text, task, [line.strip() for block in new for line in block])
 
 
@@ -81,19 +81,19 @@ def without(text: str, notes: Iterable[Note]) -> str:
     """Take the lines of notes out, with their line ends."""
     numbers = {number for one in notes for number in range(one.line, one.end + 1)}
     lines = text.split("\n")
-    kept = [line for number, line in enumerate(lines, 1) if number not in numbers]
-    if kept and len(lines) in numbers:  # the file ended in it, without a line end
-        kept[-1] = kept[-1].removesuffix("\r")
-    return "\n".join(kept)
+    rest = [line for number, line in enumerate(lines, 1) if number not in numbers]
+    if rest and len(lines) in numbers:  # the file ended in it, without a line end
+        rest[-1] = rest[-1].removesuffix("\r")
+    return "\n".join(rest)
 
 
-def replayed(text: str, came: str, key: Key) -> str:
+def replayed(text: str, theirs: str, key: Key) -> str:
     """With what `came`, the committed SPEC.md, says of the task: its notes, the ticks above it."""
-    new = parse(came)
+    new = parse(theirs)
     there, done = parse(text).find(key), new.find(key)
     if there is None or done is None:
         return text
-    text = noted(text, there, came, done)
+    text = noted(text, there, theirs, done)
     parsed = parse(text)
     chain = {key, *(parsed.tasks[index].key for index in parsed.above(there))}
     done_too = {other.key for other in new.tasks if other.marker is Marker.DONE} & chain

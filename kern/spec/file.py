@@ -134,12 +134,12 @@ class Documents:
         for _ in range(5):
             with self.alone():
                 text, parsed = self.spec()
-                new, told = change(text, parsed)
+                new, value = change(text, parsed)
                 if new == text:
-                    return told
+                    return value
                 if self.spec_text() == text:
                     self.write(SPEC, new)
-                    return told
+                    return value
         raise KernError(f"{SPEC} changes faster than it can be written", hint="then run kern again")
 
     @contextlib.contextmanager

@@ -43,8 +43,8 @@ class Added(NamedTuple):
 
 def references(task: Task) -> tuple[str, ...]:
     """What the lines `Refs: …` under a task name, for the commit's trailers."""
-    found = (re.fullmatch(_REFS, line.strip()) for line in task.body)
-    return tuple(dict.fromkeys(match[1] for match in found if match))
+    matches = (re.fullmatch(_REFS, line.strip()) for line in task.body)
+    return tuple(dict.fromkeys(match[1] for match in matches if match))
 
 
 def read(data: bytes) -> list[Item]:
@@ -59,17 +59,17 @@ def read(data: bytes) -> list[Item]:
         text = "\0"
     if "\0" in text:
         raise UsageError("that is no UTF-8 text", hint="iconv -f LATIN1 -t UTF-8 FILE | kern add -")
-    found = _records(text) if text.lstrip().startswith("{") else _checklist(text)
-    if not 0 < len(found) <= MOST_TASKS:
+    items = _records(text) if text.lstrip().startswith("{") else _checklist(text)
+    if not 0 < len(items) <= MOST_TASKS:
         raise UsageError(
-            f"that lists {len(found) or 'no'} tasks: at most {MOST_TASKS} are sensible at a time",
+            f"that lists {len(items) or 'no'} tasks: at most {MOST_TASKS} are sensible at a time",
             hint='a checklist (- [ ] text), or a JSON object a line ({"title": "…"})',
         )
-    return found
+    return items
 
 
 def _records(text: str) -> list[Item]:
-    found = []
+    items = []
     for at, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -84,8 +84,8 @@ def _records(text: str) -> list[Item]:
                 hint='one a line: {"title": "…", "body": "…", "number": 12}',
             )
         ref = f"#{number}" if type(number) is int else ""
-        found.append(Item(title, body if isinstance(body, str) else "", ref))
-    return found
+        items.append(Item(title, body if isinstance(body, str) else "", ref))
+    return items
 
 
 def _checklist(text: str) -> list[Item]:
@@ -105,15 +105,15 @@ def added(text: str, items: Sequence[Item]) -> Added:
     UsageError where they would not be read as they came.
     """
     spec = parse(text)
-    known = {order.name(task.text) for task in spec.tasks}
-    known |= {ref.lower() for task in spec.tasks for ref in references(task)}
+    present = {order.name(task.text) for task in spec.tasks}
+    present |= {ref.lower() for task in spec.tasks for ref in references(task)}
     block, new, margins = list[str](), list[tuple[str, int]](), dict[int | None, str]()
     for index, item in enumerate(items):
         title, rest = _title(item.title)
         names = {order.name(title), item.ref} - {""}
         margin = margins[index] = margins.get(item.parent, "")
-        if not (item.done or names & known):  # else what is open below it is still to be done
-            known |= names
+        if not (item.done or names & present):  # else what is open below it is still to be done
+            present |= names
             new.append((title, len(item.notes)))
             block += [f"{margin}{line}" for line in _lines(title, rest, item)]
             margins[index] = f"{margin}  "
@@ -127,8 +127,8 @@ def _make_sure(before: Spec, after: Spec, new: Sequence[tuple[str, int]]) -> Non
     changed.
     """
     old = {task.key for task in before.tasks}
-    came = [(task.text, len(task.notes)) for task in after.tasks if task.key not in old]
-    sound = came == [*new] and len(after.tasks) == len(old) + len(new)
+    arrived = [(task.text, len(task.notes)) for task in after.tasks if task.key not in old]
+    sound = arrived == [*new] and len(after.tasks) == len(old) + len(new)
     if not sound or after.unclosed != before.unclosed:
         raise UsageError(
             "these texts cannot stand in SPEC.md as they are",
@@ -141,8 +141,8 @@ def _lines(title: str, rest: str, item: Item) -> list[str]:
     if len(body) > LONGEST_BODY:
         body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
     lines = [f"\\{one}" if re.match(_REFS, one.strip()) else one for one in as_body(body)]
-    named = [f"Refs: {item.ref}"] if item.ref else []
-    return [f"- [ ] {title}", *(f"  {line}" for line in (*lines, *item.notes, *named))]
+    refs = [f"Refs: {item.ref}"] if item.ref else []
+    return [f"- [ ] {title}", *(f"  {line}" for line in (*lines, *item.notes, *refs))]
 
 
 def _title(text: str) -> tuple[str, str]:
@@ -180,8 +180,8 @@ def as_body(words: str) -> list[str]:
 
 
 def _inert(lines: Sequence[str]) -> bool:
-    read = parse("\n".join(["- [ ] task", *(f"  {line}" for line in lines)]))
-    alone = len(read.tasks) == 1 and not read.tasks[0].notes and not read.diagnostics
+    parsed = parse("\n".join(["- [ ] task", *(f"  {line}" for line in lines)]))
+    alone = len(parsed.tasks) == 1 and not parsed.tasks[0].notes and not parsed.diagnostics
     return alone and not any(line.lstrip().startswith(">") for line in lines)
 
 

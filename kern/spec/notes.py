@@ -45,10 +45,10 @@ def waiting(spec: Spec) -> tuple[Question, ...]:
 
 def objection(task: Task, question: str) -> str:
     """Why an agent may not ask this; empty where it may. Else it would be asked without end."""
-    asked, open_one = task.of(Kind.QUESTION), pending(task)
-    if any(same(question, note) for note in asked if note is not open_one):
+    questions, open_one = task.of(Kind.QUESTION), pending(task)
+    if any(same(question, note) for note in questions if note is not open_one):
         return f"it asked again what is answered: {plain.line(question, 160)}"
-    if len(asked) >= MOST and not (open_one and same(question, open_one)):
+    if len(questions) >= MOST and not (open_one and same(question, open_one)):
         return f"it asked more than {MOST} questions, the last: {plain.line(question, 160)}"
     return ""
 
@@ -64,18 +64,18 @@ def words(noted: Note) -> str:
     return re.sub(_KEPT, "", noted.text.rstrip())
 
 
-def question(asked: str, ref: str) -> str:
+def question(text: str, ref: str) -> str:
     """The line below the task; `ref`: where the work so far is kept, if there is any."""
     tail = f" (kept: {ref})" if ref else ""
-    return edit.note(Kind.QUESTION, plain.line(asked, edit.NOTE_LIMIT - len(tail)) + tail)
+    return edit.note(Kind.QUESTION, plain.line(text, edit.NOTE_LIMIT - len(tail)) + tail)
 
 
 def answers(task: Task) -> list[str]:
     """What a stage reads of it: a question that still waits is left out."""
     waits = pending(task)
-    asked = [note for note in task.of(Kind.QUESTION, Kind.ANSWER) if note is not waits]
+    rest = [note for note in task.of(Kind.QUESTION, Kind.ANSWER) if note is not waits]
     head = "Asked by earlier agents, and answered by a person, whose answers belong to the task:"
-    return ["", head, *(f"- {note.kind}: {note.text}" for note in asked)] if asked else []
+    return ["", head, *(f"- {note.kind}: {note.text}" for note in rest)] if rest else []
 
 
 def answered(text: str, noted: Note, answer: str) -> str:

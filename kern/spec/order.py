@@ -43,15 +43,15 @@ class Wait(NamedTuple):
 
 def waits(spec: Spec) -> list[Wait]:
     """Of each task, by index."""
-    first, found = _first_open(spec), list[Wait]()
+    first, result = _first_open(spec), list[Wait]()
     for number, task in enumerate(spec.tasks, 1):  # a parent stands before its subtasks
-        above = Wait() if task.parent is None else found[task.parent]
+        above = Wait() if task.parent is None else result[task.parent]
         unmet = (_unmet(spec, first, note.text) for note in _after(task))
         late = next(filter(None, unmet), above.late)
-        held = f"held with {number} ({task.text})" if task.of(Kind.HELD) else above.held
+        hold = f"held with {number} ({task.text})" if task.of(Kind.HELD) else above.held
         why, do, need = _own(task, number, above.held, late)
-        found.append(Wait(why, do, need, held, late))
-    return found
+        result.append(Wait(why, do, need, hold, late))
+    return result
 
 
 def _own(task: Task, number: int, above: str, late: str) -> tuple[str, str, str]:
@@ -59,12 +59,12 @@ def _own(task: Task, number: int, above: str, late: str) -> tuple[str, str, str]
     if blocked := task.of(Kind.BLOCKED):
         do = f"kern show {number}, kern edit, kern retry {number}"
         return f"blocked: {blocked[-1].text}", do, blocked[-1].text
-    if asked := notes.pending(task):
+    if question := notes.pending(task):
         do = f'kern answer {number} "…"'
-        return notes.unanswered(task), do, f"asks: {notes.words(asked)}"
-    held = task.of(Kind.HELD)
-    if held or above:
-        why = f"held: {held[-1].text}".rstrip(": ") if held else above
+        return notes.unanswered(task), do, f"asks: {notes.words(question)}"
+    notes_held = task.of(Kind.HELD)
+    if notes_held or above:
+        why = f"held: {notes_held[-1].text}".rstrip(": ") if notes_held else above
         return why, "kern edit takes its Held line out", ""
     why = OPEN_SUBTASKS if task.open_subtasks else late
     if why.startswith(UNKNOWN):
@@ -77,8 +77,8 @@ def _own(task: Task, number: int, above: str, late: str) -> tuple[str, str, str]
 
 def blockers(spec: Spec) -> Callable[[Task], str]:
     """Why a pending task is not ready, empty when it is."""
-    found = {task.line: wait.why for task, wait in zip(spec.tasks, waits(spec), strict=True)}
-    return lambda task: found[task.line]
+    reasons = {task.line: wait.why for task, wait in zip(spec.tasks, waits(spec), strict=True)}
+    return lambda task: reasons[task.line]
 
 
 def _first_open(spec: Spec) -> dict[str, int]:
@@ -128,32 +128,32 @@ def ready(spec: Spec) -> Iterator[tuple[int, Task]]:
             yield index, task
 
 
-def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
+def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
     """The index, in `[*tasks, *gone]`, of the task that a person means: by its text, by its number
     as `kern status` shows it, or by a part of its text. `gone` have no number: the journal knows
     them, SPEC.md does not any more. The first of these ways that leads anywhere counts.
     """
-    word, texts, digits = name(wanted), [*map(name, (*tasks, *gone))], wanted.isdecimal()
+    word, texts, digits = name(words), [*map(name, (*tasks, *removed))], words.isdecimal()
     exact = [at for at, text in enumerate(texts) if text == word]
-    number = int(wanted) if digits and len(wanted) <= _LONGEST_NUMBER else 0
+    number = int(words) if digits and len(words) <= _LONGEST_NUMBER else 0
     numbered = [number - 1] if 0 < number <= len(tasks) else []
     part = [at for at, text in enumerate(texts) if word and not digits and word in text]
-    found = exact or numbered or part
-    found = [at for at in found if at < len(tasks)] or found
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matches = exact or numbered or part
+    matches = [at for at in matches if at < len(tasks)] or matches
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise UsageError(
-            f"no task is named by {plain.line(wanted, 160)!r}",
+            f"no task is named by {plain.line(words, 160)!r}",
             hint="kern status shows the tasks and their numbers",
         )
-    shown = [
-        f"{at + 1 if at < len(tasks) else '-':>4}  {plain.line([*tasks, *gone][at], 140)}"
-        for at in found[:_MOST_NAMED]
+    choices = [
+        f"{at + 1 if at < len(tasks) else '-':>4}  {plain.line([*tasks, *removed][at], 140)}"
+        for at in matches[:_MOST_NAMED]
     ]
-    head = f"{len(found)} tasks are named by {plain.line(wanted, 160)!r}:"
+    head = f"{len(matches)} tasks are named by {plain.line(words, 160)!r}:"
     more = "" if exact else ", or by all of its text"
-    raise UsageError("\n".join([head, *shown]), hint=f"name it by its number{more}")
+    raise UsageError("\n".join([head, *choices]), hint=f"name it by its number{more}")
 
 
 # ---------------------------------------------------------------- what leads nowhere
@@ -161,11 +161,11 @@ def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
 
 def faults(spec: Spec) -> tuple[Diagnostic, ...]:
     """`After` notes that nothing can ever meet: each unknown name, and a circle."""
-    found = [
+    diagnostics = [
         Diagnostic(note.line, f"After names no task in SPEC.md: {plain.line(note.text, 160)!r}")
         for note in _unknown(spec)
     ]
-    return tuple(sorted([*found, *circle(spec)], key=lambda fault: fault.line))
+    return tuple(sorted([*diagnostics, *circle(spec)], key=lambda fault: fault.line))
 
 
 def unknown(spec: Spec) -> tuple[str, ...]:
@@ -191,9 +191,9 @@ def circle(spec: Spec) -> list[Diagnostic]:
     tasks = [*dict.fromkeys(step if step >= 0 else ~step for step in steps)]
     at = tasks.index(min(tasks))
     rows = [spec.tasks[index] for index in (*tasks[at:], *tasks[:at])]
-    shown = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows[:_MOST_NAMED]]
+    names = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows[:_MOST_NAMED]]
     more = ["…"] if len(rows) > _MOST_NAMED else []
-    way = " -> ".join([*shown, *more, plain.line(rows[0].text, 60)])
+    way = " -> ".join([*names, *more, plain.line(rows[0].text, 60)])
     nested = any(row.parent in tasks for row in rows)
     why = "; a task is done with its last subtask, which waits with its parent" if nested else ""
     return [Diagnostic(rows[0].line, f"waits for itself: {way}{why}")]
@@ -205,8 +205,8 @@ def _steps(spec: Spec) -> dict[int, list[int]]:
     tasks stay few lines.
     """
     after = [[name(note.text) for note in _after(task)] for task in spec.tasks]
-    asked = dict.fromkeys(text for texts in after for text in texts)
-    names = {text: number for number, text in enumerate(asked, len(spec.tasks))}
+    named_texts = dict.fromkeys(text for texts in after for text in texts)
+    names = {text: number for number, text in enumerate(named_texts, len(spec.tasks))}
     steps: dict[int, list[int]] = {number: [] for number in names.values()}
     for index, task in enumerate(spec.tasks if names else ()):
         above = [] if task.parent is None else [~task.parent]

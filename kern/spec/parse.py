@@ -242,10 +242,10 @@ class _Reader:
     def _leave(self, indent: int) -> None:
         """A task that ends hands its last line to the one above: not each line to all of them."""
         while self.stack and self.tasks[self.stack[-1]].indent >= indent:
-            ended = self.tasks[self.stack.pop()]
+            task = self.tasks[self.stack.pop()]
             if self.stack:
                 above = self.tasks[self.stack[-1]]
-                above.block_end = max(above.block_end, ended.block_end)
+                above.block_end = max(above.block_end, task.block_end)
 
     def _own(
         self, number: int, line: str, note: re.Match[str] | None = None, stripped: str = ""

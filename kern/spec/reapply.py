@@ -26,11 +26,11 @@ def reapply(before: str, after: str, *, markers: bool = True) -> tuple[str, list
         text, more = _whole(before, old, task, text)
         warnings += more
     now = parse(text)
-    lost = {task.key for task in old.active} - {task.key for task in now.tasks}
-    if (lost and not renamed) or (now.unclosed and not old.unclosed):
+    missing = {task.key for task in old.active} - {task.key for task in now.tasks}
+    if (missing and not renamed) or (now.unclosed and not old.unclosed):
         return before, ["SPEC.md hid the tasks that are there: restored"]
-    known = {fault.message for fault in old.diagnostics}
-    return text, warnings + [one.said for one in now.diagnostics if one.message not in known]
+    old_faults = {fault.message for fault in old.diagnostics}
+    return text, warnings + [one.said for one in now.diagnostics if one.message not in old_faults]
 
 
 def _markers(old: Spec, after: str) -> tuple[str, list[str]]:
@@ -61,17 +61,17 @@ def _whole(before: str, old: Spec, task: Task, text: str) -> tuple[str, list[str
         there = parse(text).find(task.key)
     if there is None:
         return text, []
-    known = {note.said for note in task.notes}
-    forged = [note for note in there.of(*_KERNS) if note.said not in known]
+    texts = {note.said for note in task.notes}
+    forged = [note for note in there.of(*_KERNS) if note.said not in texts]
     warnings += [
         f"{note.kind.lower()} note that kern did not write struck: {task.text}" for note in forged
     ]
     text = edit.without(text, forged)
     # A research note that reads otherwise was edited.
     edited = Kind.RESEARCH if there.of(Kind.RESEARCH) else None
-    kept = replace(task, notes=[note for note in task.notes if note.kind is not edited])
+    rest = replace(task, notes=[note for note in task.notes if note.kind is not edited])
     there = parse(text).find(task.key)
-    fixed = edit.noted(text, there, before, kept) if there else text
+    fixed = edit.noted(text, there, before, rest) if there else text
     if fixed != text:
         warnings.append(f"restored notes that vanished from SPEC.md under: {task.text}")
     return fixed, warnings

@@ -94,10 +94,10 @@ def message(text: str) -> str:
     announced = lines[0].rstrip()[-1:] in (*".:!",) if lines else False  # which no subject is
     if (whole and len(fenced) > 1) or (len(fenced) == 2 and (announced or not fenced[0])):
         lines = lines[fenced[0] + 1 : fenced[-1]]
-    kept = [line.rstrip() for line in lines if not line.strip().lower().startswith("kern-task:")]
-    if kept and kept[-1] in [*Code]:
-        kept.pop()
-    words = "\n".join(kept).strip()[:_MESSAGE].rstrip()
+    body = [line.rstrip() for line in lines if not line.strip().lower().startswith("kern-task:")]
+    if body and body[-1] in [*Code]:
+        body.pop()
+    words = "\n".join(body).strip()[:_MESSAGE].rstrip()
     ends = words.splitlines()[:1] + words.splitlines()[-1:]
     return "" if any(line.partition(":")[0] in [*Code] for line in ends) else words
 
@@ -132,15 +132,17 @@ def parse(role: Role, text: str) -> Answer:
     if not speaking:
         return Answer(Code.UNCLEAR, "the answer is empty")
     fenced = _fenced(lines)
-    said = _said(role, lines, fenced, speaking)
-    codes = {code for one in said.values() for code in one.codes}
+    spoken = _said(role, lines, fenced, speaking)
+    codes = {code for one in spoken.values() for code in one.codes}
     code = min(codes, key=CARE[role].index, default=Code.UNCLEAR)
-    reason, below = _why(code, lines, said)
+    reason, below = _why(code, lines, spoken)
     if code in _REASONED and not reason:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
-    named = _named(lines, fenced) if role is Stage.IMPLEMENT else {}
-    rest = _without(lines, fenced, {*named, *(() if code is Code.UNCLEAR else (*said, *below))})
+    headings = _named(lines, fenced) if role is Stage.IMPLEMENT else {}
+    rest = _without(
+        lines, fenced, {*headings, *(() if code is Code.UNCLEAR else (*spoken, *below))}
+    )
     if code is Code.UNCLEAR and role is Stage.RESEARCH:  # findings: they are what was asked for
         code, reason = Code.READY, ""
     elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
@@ -155,8 +157,8 @@ def parse(role: Role, text: str) -> Answer:
         listed=section(rest, "Tasks") or section(rest, "Changes"),
         body="\n".join(line for line in rest if line != _CUT).strip(),
         disputed=len(codes) > 1,
-        used=_ids(named, "Used"),
-        misled=_ids(named, "Misled"),
+        used=_ids(headings, "Used"),
+        misled=_ids(headings, "Misled"),
     )
 
 
@@ -172,9 +174,9 @@ def _said(
     """
     if role is not Stage.COMMIT:
         speaking = [*(speaking[:-LAST][:1] if role is Aide.JUDGE else ()), *speaking[-LAST:]]
-    found = {at: one for at in speaking if (one := _read(role, lines[at]))}
-    found = {at: one for at, one in found.items() if not fenced[at]} or found
-    return {at: one for at, one in found.items() if not one.counts} or found
+    codes = {at: one for at in speaking if (one := _read(role, lines[at]))}
+    codes = {at: one for at, one in codes.items() if not fenced[at]} or codes
+    return {at: one for at, one in codes.items() if not one.counts} or codes
 
 
 def _read(role: Role, line: str) -> _Said | None:
@@ -209,24 +211,24 @@ def _reason(before: str, rest: str) -> str:
     return text if _SAYS.search(text) else ""
 
 
-def _why(code: Code, lines: Sequence[str], said: Mapping[int, _Said]) -> tuple[str, list[int]]:
+def _why(code: Code, lines: Sequence[str], codes: Mapping[int, _Said]) -> tuple[str, list[int]]:
     """The reason for the code, and the line that holds it where that is another one."""
-    for at in sorted((at for at, one in said.items() if code in one.codes), reverse=True):
-        if said[at].reason or code not in _REASONED:
-            return said[at].reason, []
-        if below := _below(code, lines, said, at):
+    for at in sorted((at for at, one in codes.items() if code in one.codes), reverse=True):
+        if codes[at].reason or code not in _REASONED:
+            return codes[at].reason, []
+        if below := _below(code, lines, codes, at):
             return plain.line(re.sub(_BULLET, "", lines[below], count=1)), [below]
     return "", []
 
 
-def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int) -> int:
+def _below(code: Code, lines: Sequence[str], codes: Mapping[int, _Said], at: int) -> int:
     """The next line; one further down for a code that announces it, and for a REJECT. 0: none."""
     for index in range(at + 1, len(lines)):
         line = lines[index].strip()
         heading = bool(re.fullmatch(_HEADING, line))
         blank = not _SAYS.search(line) or bool(re.match(_FENCE, line))
-        stops = heading or (blank and not said[at].announces)
-        if index in said or (stops and code is not Code.REJECT):
+        stops = heading or (blank and not codes[at].announces)
+        if index in codes or (stops and code is not Code.REJECT):
             return 0
         if not (blank or heading):
             return index
@@ -238,26 +240,26 @@ def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int)
 
 def _named(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[str]]:
     """The lines that name entries of LEARNINGS.md, outside code."""
-    found = {at: match for at, line in enumerate(lines) if (match := re.fullmatch(_NAMED, line))}
-    return {at: one for at, one in found.items() if not fenced[at] and re.search(_ENTRY, one[2])}
+    headings = {at: match for at, line in enumerate(lines) if (match := re.fullmatch(_NAMED, line))}
+    return {at: one for at, one in headings.items() if not fenced[at] and re.search(_ENTRY, one[2])}
 
 
-def _ids(named: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
-    rest = " ".join(match[2] for match in named.values() if match[1] == label)
+def _ids(headings: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
+    rest = " ".join(match[2] for match in headings.values() if match[1] == label)
     return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
 
 
-def _without(lines: Sequence[str], fenced: Sequence[bool], taken: set[int]) -> list[str]:
+def _without(lines: Sequence[str], fenced: Sequence[bool], drop: set[int]) -> list[str]:
     """The lines, those that are taken out marked, with a code block that holds nothing else."""
-    fences = {at for at, line in enumerate(lines) if re.match(_FENCE, line.strip())} - taken
-    alone = {at for at in taken if fenced[at] and {at - 1, at + 1} <= fences}
-    gone = taken | {edge for at in alone for edge in (at - 1, at + 1)}
-    return [_CUT if at in gone else line for at, line in enumerate(lines)]
+    fences = {at for at, line in enumerate(lines) if re.match(_FENCE, line.strip())} - drop
+    alone = {at for at in drop if fenced[at] and {at - 1, at + 1} <= fences}
+    dropped = drop | {edge for at in alone for edge in (at - 1, at + 1)}
+    return [_CUT if at in dropped else line for at, line in enumerate(lines)]
 
 
 def _findings(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """What `_LABELS` name, wherever the answer states it; else its beginning."""
-    found = dict[str, list[str]]()
+    findings = dict[str, list[str]]()
     label, inline = "", False
     for line in lines:
         if match := re.fullmatch(_LABEL, line):
@@ -267,24 +269,24 @@ def _findings(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
         elif line.startswith(("#", _CUT)) or (inline and not line.strip()):
             label = ""  # a label alone on its line runs on over blank ones
         if label and (text := line.strip().lstrip("-*+ ")):
-            found.setdefault(label, []).append(text)
-    rows = [(one, plain.line("; ".join(found[one]))) for one in _LABELS if one in found]
+            findings.setdefault(label, []).append(text)
+    rows = [(one, plain.line("; ".join(findings[one]))) for one in _LABELS if one in findings]
     body = plain.line("\n".join(lines))
     return tuple(rows or ([("Findings", body)] if body else []))
 
 
 def section(lines: Sequence[str], title: str) -> str:
     """What stands below the heading, up to the next of its level or above, outside code."""
-    taken, depth = list[str](), 0
+    inside, depth = list[str](), 0
     for line, fenced in zip(lines, _fenced(lines), strict=True):
         heading = None if fenced else re.fullmatch(_HEADING, line.rstrip())
         if depth and (line == _CUT or (heading and len(heading[1]) <= depth)):
             break
         if depth:
-            taken.append(line)
+            inside.append(line)
         elif heading and heading[2].rstrip(": ") == title:
             depth = len(heading[1])
-    return textwrap.dedent("\n".join(taken).expandtabs(4).strip("\n")).rstrip()
+    return textwrap.dedent("\n".join(inside).expandtabs(4).strip("\n")).rstrip()
 
 
 def _fenced(lines: Sequence[str]) -> list[bool]:
@@ -317,29 +319,29 @@ def paths(text: str) -> list[str]:
     return re.findall(rf"{slashed}|(?<![\w/-])\w[\w-]*\.[A-Za-z]\w*", text)
 
 
-def is_foreign(text: str, given: str) -> bool:
+def is_foreign(text: str, source: str) -> bool:
     """Whether all files that it names are those of an example, which what is `given` is not
     about.
     """
-    named = paths(text)
-    return FOREIGN not in given and bool(named) and all(FOREIGN in path for path in named)
+    files = paths(text)
+    return FOREIGN not in source and bool(files) and all(FOREIGN in path for path in files)
 
 
 # ---------------------------------------------------------------- what it comes to
 
 
-def decide(found: Answer, task: str, mode: Tier, *, subtask: bool, objection: str) -> Decision:
+def decide(answer: Answer, task: str, mode: Tier, *, subtask: bool, objection: str) -> Decision:
     """Of stage 2's, a claim that any witness may demote and none promote. `objection` is what
     stands against a SUCCESS or a question.
     """
-    code, parts = found.code, subtasks(found, task)
+    code, parts = answer.code, subtasks(answer, task)
     if code is Code.NEEDS_ANSWER and not objection:
-        return Decision(Saved.ASKED, found.reason)
+        return Decision(Saved.ASKED, answer.reason)
     if mode is Tier.DECOMPOSE:
         split = code is Code.DECOMPOSED and bool(parts)
         return Decision(Saved.DECOMPOSED) if split else Decision(Saved.SKIPPED, UNSPLIT)
     if code is Code.SKIPPED:
-        return Decision(Saved.SKIPPED, found.reason)
+        return Decision(Saved.SKIPPED, answer.reason)
     if code is Code.DECOMPOSED:
         faults = {
             "a subtask cannot be split again": subtask,
@@ -350,20 +352,20 @@ def decide(found: Answer, task: str, mode: Tier, *, subtask: bool, objection: st
         return Decision(Saved.FAILED, why) if why else Decision(Saved.DECOMPOSED)
     if code in (Code.SUCCESS, Code.NEEDS_ANSWER):
         return Decision(Saved.FAILED, objection) if objection else Decision(Saved.PROVED)
-    return Decision(Saved.FAILED, found.reason)
+    return Decision(Saved.FAILED, answer.reason)
 
 
-def is_result(found: Answer, decided: Decision) -> bool:
+def is_result(answer: Answer, decided: Decision) -> bool:
     """Whether an attempt failed by the agent's own undisputed word and for a reason: of an
     experiment that is what came out, and no other attempt follows.
     """
-    own = decided == Decision(Saved.FAILED, found.reason) and not found.disputed
-    return found.code is Code.FAILED and own and found.reason != NO_REASON
+    own = decided == Decision(Saved.FAILED, answer.reason) and not answer.disputed
+    return answer.code is Code.FAILED and own and answer.reason != NO_REASON
 
 
-def subtasks(found: Answer, task: str) -> tuple[str, ...]:
+def subtasks(answer: Answer, task: str) -> tuple[str, ...]:
     """A task is no part of itself."""
-    return tuple(title for title in found.subtasks if title != task)
+    return tuple(title for title in answer.subtasks if title != task)
 
 
 def broken(why: str, mode: Tier) -> Decision:
@@ -375,13 +377,13 @@ def broken(why: str, mode: Tier) -> Decision:
 
 def judged(criterion: str, text: str) -> Result:
     """What one judge says; exit code 1 for FAIL, 2 for what is neither PASS nor FAIL."""
-    found = parse(Aide.JUDGE, text)
+    verdict = parse(Aide.JUDGE, text)
     name = f"judge of {plain.line(criterion, 60)!r}"
-    if found.code is Code.UNCLEAR or is_foreign(text, criterion):
-        told = plain.line(text, 120) or "nothing"
-        return Result(name, 2, f"the answer is neither PASS nor FAIL: {told}", strict=True)
-    output = plain.line(f"{found.reason} {found.body}", 1000)
-    return Result(name, 0 if found.code is Code.PASS else 1, output, strict=True)
+    if verdict.code is Code.UNCLEAR or is_foreign(text, criterion):
+        quote = plain.line(text, 120) or "nothing"
+        return Result(name, 2, f"the answer is neither PASS nor FAIL: {quote}", strict=True)
+    output = plain.line(f"{verdict.reason} {verdict.body}", 1000)
+    return Result(name, 0 if verdict.code is Code.PASS else 1, output, strict=True)
 
 
 def agreed(judges: Sequence[Result]) -> Result | None:

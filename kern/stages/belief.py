@@ -49,18 +49,18 @@ def doubt(
     kern says in it, without the data. `red`: a gate of the task that is red before it. `knows`:
     whether the repository has something of that name.
     """
-    found = answer.parse(role, text)
-    if repeats(text, found.reason, prompt, task):
+    parsed = answer.parse(role, text)
+    if repeats(text, parsed.reason, prompt, task):
         return REPEATED
     if re.match(_CALL, text):
         return NO_CALL
-    if role is Stage.RESEARCH and is_missing(found, task, knows):
+    if role is Stage.RESEARCH and is_missing(parsed, task, knows):
         return MISSING
-    done = found.code is Code.SKIPPED and re.search(_DONE, found.reason)
-    if red and (done or found.code is Code.NO_TASK):
+    done = parsed.code is Code.SKIPPED and re.search(_DONE, parsed.reason)
+    if red and (done or parsed.code is Code.NO_TASK):
         return f"it says that there is nothing to do, and {red} is red"
-    leaves = found.code in (Code.SKIPPED, Code.NEEDS_ANSWER)
-    return NAMELESS if leaves and not names(found.reason, task, knows) else ""
+    leaves = parsed.code in (Code.SKIPPED, Code.NEEDS_ANSWER)
+    return NAMELESS if leaves and not names(parsed.reason, task, knows) else ""
 
 
 def again(role: Role, why: str) -> str:
@@ -76,26 +76,28 @@ def repeats(text: str, reason: str, prompt: str, task: str) -> bool:
     lines = {_words(line) for line in prompt.splitlines()}
 
     def is_kerns(words: tuple[str, ...]) -> bool:
-        known = words in lines or (len(words) >= _FEW and _joined(words) in whole)
+        is_known = words in lines or (len(words) >= _FEW and _joined(words) in whole)
         about = answer.FOREIGN in words and answer.FOREIGN in task
-        return known and not about and _joined(words[words[:1] in _CODES :]) not in own
+        return is_known and not about and _joined(words[words[:1] in _CODES :]) not in own
 
-    said = [words for line in text.splitlines() if (words := _words(line))]
-    said = [words for words in said if words not in _CODES]
-    given = _words(reason)
-    begins = any(line[at : at + len(given)] == given for line in lines for at in (0, 1))
-    if len(given) >= _FEW and begins and is_kerns(given):
+    reply_lines = [words for line in text.splitlines() if (words := _words(line))]
+    reply_lines = [words for words in reply_lines if words not in _CODES]
+    reason_words = _words(reason)
+    begins = any(
+        line[at : at + len(reason_words)] == reason_words for line in lines for at in (0, 1)
+    )
+    if len(reason_words) >= _FEW and begins and is_kerns(reason_words):
         return True
-    return bool(said and all(map(is_kerns, said))) or answer.is_foreign(text, task)
+    return bool(reply_lines and all(map(is_kerns, reply_lines))) or answer.is_foreign(text, task)
 
 
-def is_missing(found: Answer, task: str, knows: Callable[[str], bool]) -> bool:
+def is_missing(parsed: Answer, task: str, knows: Callable[[str], bool]) -> bool:
     """Whether all files that it found are nowhere, and neither it nor the task says that they are
     to be made.
     """
-    told = " ".join(text for label, text in found.findings if label in ("Files", "Pattern"))
-    paths = answer.paths(told)
-    if not paths or re.search(_MADE_LATER, told):
+    claims = " ".join(text for label, text in parsed.findings if label in ("Files", "Pattern"))
+    paths = answer.paths(claims)
+    if not paths or re.search(_MADE_LATER, claims):
         return False
     return not any(path in task or knows(path) for path in paths)
 

@@ -68,11 +68,11 @@ def known(
     CLAUDE.md without kern.
     """
     text, parsed = papers.spec()
-    named = named_files(researched.findings if researched else ())
+    files = named_files(researched.findings if researched else ())
     return Known(
         entries.parse(papers.read(LEARNINGS) or ""),
         [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)],
-        guidance_on_disk(repo.root, named, by_itself=by_itself),
+        guidance_on_disk(repo.root, files, by_itself=by_itself),
         " ".join(proposal.goals(text)),
         parsed,
     )
@@ -81,7 +81,7 @@ def known(
 def brief(
     form: Template,
     task: Task,
-    known: Known,
+    context: Known,
     checks: Checks | None = None,
     state: Sequence[str] = (),
     due: Tier = Tier.IMPLEMENT,
@@ -93,40 +93,40 @@ def brief(
     found call for. `state`: what the task's own gates say before it. `red`: the gate that failed
     the attempt before.
     """
-    above, notices = _parent(task, known), known.guidance.notices
+    above, notices = _parent(task, context), context.guidance.notices
     if form.stage is Stage.RESEARCH:
-        damage = known.learnings.faults[:_MOST_FAULTS]
+        damage = context.learnings.faults[:_MOST_FAULTS]
         notices = (*notices, *(f"{LEARNINGS}: {fault}" for fault in damage))
     listed = "\n".join(f"- {check}" for check in checks.shown) if checks else ""
     whole = (f"At the whole of which this is a part: {text}" for text in _attempts(above))
     attempts = [*whole, *_attempts(task)]
     if attempts and red and not mending:
         attempts[-1] += f"\nThe end of what {red.name} printed then:\n{red.output}"
-    found = above.of(Kind.RESEARCH) if above else ()
+    research = above.of(Kind.RESEARCH) if above else ()
     sections = {
         "attempts": attempts,
         "snapshot": state,
         "failure": [mending.failure] if mending else [],
         "kept": [mending.kept] if mending else [],
         "research": [
-            *(f"Found for the whole of which this is a part:\n{note.text}" for note in found),
+            *(f"Found for the whole of which this is a part:\n{note.text}" for note in research),
             *(one.text for one in task.of(Kind.RESEARCH) if not _repeats(one.text, researched)),
         ],
         "answer": [researched],
-        "commits": known.commits,
+        "commits": context.commits,
     }
     mode = "experiment" if is_experiment(task.text) else "implement"
     mode = "decompose" if due is Tier.DECOMPOSE else "mend" if mending else mode
     exempt = {
         "task": task_text(task, above),
         "checks": listed,
-        "guidance": known.guidance.text,
-        "neighbours": _neighbours(task, known),
+        "guidance": context.guidance.text,
+        "neighbours": _neighbours(task, context),
         "mode": mode if form.stage is Stage.IMPLEMENT else "",
     }
     query = f"{task_text(task)}\n\n{researched}"
     return compose(
-        form, exempt, sections, notices, partial(recall.told, known.learnings.entries, query)
+        form, exempt, sections, notices, partial(recall.told, context.learnings.entries, query)
     )
 
 
@@ -135,16 +135,16 @@ def _repeats(note: str, answer: str) -> bool:
     return all(line.strip().lstrip("- ") in answer for line in note.splitlines())
 
 
-def _parent(task: Task, known: Known) -> Task | None:
-    now = known.spec.find(task.key)
-    return known.spec.tasks[now.parent] if now and now.parent is not None else None
+def _parent(task: Task, context: Known) -> Task | None:
+    now = context.spec.find(task.key)
+    return context.spec.tasks[now.parent] if now and now.parent is not None else None
 
 
-def _neighbours(task: Task, known: Known) -> str:
+def _neighbours(task: Task, context: Known) -> str:
     """The goal and the tasks around this one, in few words; empty where there is neither."""
-    parts = [f"- the goal: {known.goal}"] if known.goal else []
-    if now := known.spec.find(task.key):
-        beside = [one for one in known.spec.tasks if one.parent == now.parent]
+    parts = [f"- the goal: {context.goal}"] if context.goal else []
+    if now := context.spec.find(task.key):
+        beside = [one for one in context.spec.tasks if one.parent == now.parent]
         at = beside.index(now)
         parts += [f"- before this one: {one.text}" for one in beside[max(0, at - 2) : at]]
         parts += [f"- after this one: {one.text}" for one in beside[at + 1 : at + 4]]
@@ -179,12 +179,12 @@ def judged(
 ) -> Prompt:
     """`doubt`: which gates are green only with the change's own tests."""
     weaker = "; ".join(filter(None, (doubt, *change.weakened(repo, old, new))))
-    known = [f"Tests that were there before: {weaker}"] if weaker else []
-    shown = change.shown(repo, old, new, _room(form) - len(weaker) - 100)
+    hints = [f"Tests that were there before: {weaker}"] if weaker else []
+    diff = change.shown(repo, old, new, _room(form) - len(weaker) - 100)
     words = {"task": task_text(task), "criterion": criterion}
     advice = guidance_in_tree(repo, old, repo.changed(old, new))
     words |= {"guidance": advice.text}
-    return compose(form, words, {"diff": [*known, shown]}, advice.notices)
+    return compose(form, words, {"diff": [*hints, diff]}, advice.notices)
 
 
 def _room(form: Template) -> int:
@@ -265,8 +265,8 @@ def guidance_on_disk(
         away.append(f"{name} is a link out of the repository: not handed on")
         return ""
 
-    found = gathered(read, beneath, by_itself=by_itself)
-    return found._replace(notices=(*found.notices, *away))
+    texts = gathered(read, beneath, by_itself=by_itself)
+    return texts._replace(notices=(*texts.notices, *away))
 
 
 def guidance_in_tree(repo: Repo, tree: str, changed: Iterable[str]) -> Guidance:

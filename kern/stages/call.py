@@ -153,7 +153,7 @@ class Caller:
         stage, task, at = prompt.stage, began.task, time.monotonic()
         agent = self._program(prompt).agent
         try:
-            ran, held = run(prompt, task)
+            ran, outcome = run(prompt, task)
         except (Interrupted, BudgetReached):
             self.cut_off(began, seconds=time.monotonic() - at)
             raise
@@ -161,40 +161,40 @@ class Caller:
             self.cut_off(began, exc.message, time.monotonic() - at)
             raise self._error(stage, exc) from None
         self.sink(events.Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
-        ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
-        found = output.read(agent, self.scope.transcript(stage), stage, ended)
-        fault = output.timed_out(stage, ended, acted=bool(found.acts)) or found.error
+        end = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
+        result = output.read(agent, self.scope.transcript(stage), stage, end)
+        fault = output.timed_out(stage, end, acted=bool(result.acts)) or result.error
         hidden, why = plain.secrets(os.environ), ""
         if fault:
-            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", held)
+            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", outcome)
             why = fault.message = plain.masked("; ".join((fault.message, *shut)), hidden)
         broke = isinstance(fault, OverBudget) and bool(self._left(task))
-        self._count(found, task)
+        self._count(result, task)
         if fault and (broke or not isinstance(fault, Failed)):
-            self._tell_failed(began, why, ran.seconds, found)
+            self._tell_failed(began, why, ran.seconds, result)
             if broke:
                 broken = f"{stage} stage: the agent used up what it may cost: "
-                raise BudgetReached(f"{broken}${found.cost or 0:.2f}", hint=RAISE.format("kern"))
+                raise BudgetReached(f"{broken}${result.cost or 0:.2f}", hint=RAISE.format("kern"))
             raise self._error(stage, fault)
         self.away = 0.0
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
         nothing = Answer(result={"type": "result", "is_error": True, "errors": [why]})
-        reply = found.answer or nothing
+        reply = result.answer or nothing
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         output.check_version(agent, reply.version)
         self.sink(
             events.StageFinished(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, denied),
-                *(began.attempt, began.model, reply.session, reply.turns, found.tokens),
+                *(began.attempt, began.model, reply.session, reply.turns, result.tokens),
                 *(prompt.by.effort, reply.version, reply.sent_back, began.agent),
             )
         )
         if stage is Stage.RESEARCH and not (why or reply.text.strip()):
             raise TransientFault(f"{stage} stage: the answer is empty")
-        return Said(reply, why, found.only_reads(agent), found.acted)
+        return Said(reply, why, result.only_reads(agent), result.acted)
 
     def _run(
         self,
@@ -214,7 +214,7 @@ class Caller:
         idle = waits.scaled(settings.idle)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
-        given, folder = process.surroundings(), self.named(str(self.scratch))
+        base, folder = process.surroundings(), self.named(str(self.scratch))
         contract = {_CONTRACT: prompt.contract} if agent.contract and prompt.contract else {}
         call = Call(
             *(program.command, stage, prompt.by.model, prompt.by.effort),
@@ -223,26 +223,26 @@ class Caller:
             budget=self._left(task),
             patience=longest if works else 0.0,
             mark=secrets.token_hex(8),
-            given=given,
+            given=base,
             root=self.named(str(self.root)),
             nests=self.nests,
             gates=[(one.label, one.command, one.timeout, repeats(one)) for one in gates],
         )
-        begun = agent.start(call)
-        for name, text in {**begun.files, **contract}.items():
+        start = agent.start(call)
+        for name, text in {**start.files, **contract}.items():
             self.laid.add(self.scratch / name)
             workspace.lay(self.scratch / name, plain.encode(text))
-        git = environment.added(given, (*_FOREGROUND, *config))
+        git = environment.added(base, (*_FOREGROUND, *config))
         own = {**dict.fromkeys(("KERN_ROOT", "PWD"), str(self.root)), **env}
-        kind, env = Kind.WORKER if works else Kind.READER, {**given, **git, **begun.env, **own}
-        held = self.hold(kind, begun.argv, env, agent=agent.name, room=room)
+        kind, env = Kind.WORKER if works else Kind.READER, {**base, **git, **start.env, **own}
+        confined = self.hold(kind, start.argv, env, agent=agent.name, room=room)
         place = self.scope.transcript(stage)
         watch = Watch(agent, stage, place, self.sink, self.tick, most)
         ran = process.run(
-            held.argv,
+            confined.argv,
             cwd=self.root,
-            env=held.env,
-            status=held.status,
+            env=confined.env,
+            status=confined.status,
             stdin=prompt.text if agent.contract else prompt.whole,
             stdout=place,
             mark=self.mark,
@@ -252,11 +252,11 @@ class Caller:
             idle=idle and max(idle, checking),
         )
         watch.end()
-        return ran, held
+        return ran, confined
 
     def _program(self, prompt: Prompt) -> Program:
-        if found := self.programs.get(prompt.by.agent):
-            return found
+        if program := self.programs.get(prompt.by.agent):
+            return program
         raise KernError(
             f"{prompt.by.agent} was chosen for the {prompt.stage} stage after the run began",
             hint="run kern again",
@@ -277,23 +277,23 @@ class Caller:
     def cut_off(self, began: StageStarted, why: str = CUT_OFF, seconds: float = 0.0) -> None:
         """A call without an answer cost something as well: what its transcript tells."""
         program, place = self.programs.get(began.agent), self.scope.transcript(began.stage)
-        found = Output()
+        result = Output()
         if program:
-            found = output.read(program.agent, place, began.stage, Ended(-1))
-        self._count(found, began.task)
-        self._tell_failed(began, why, seconds, found)
+            result = output.read(program.agent, place, began.stage, Ended(-1))
+        self._count(result, began.task)
+        self._tell_failed(began, why, seconds, result)
 
-    def _tell_failed(self, began: StageStarted, why: str, seconds: float, found: Output) -> None:
-        cost = seconds, found.cost, began.attempt, began.model, began.agent, found.tokens
+    def _tell_failed(self, began: StageStarted, why: str, seconds: float, result: Output) -> None:
+        cost = seconds, result.cost, began.attempt, began.model, began.agent, result.tokens
         self.sink(events.StageFailed(began.stage, began.task, why, *cost))
 
     # ------------------------------------------------------------ what it costs
 
-    def _count(self, found: Output, task: str) -> None:
-        self.cost += Cost.of([found.cost])
-        used = sum(found.tokens.values())
+    def _count(self, result: Output, task: str) -> None:
+        self.cost += Cost.of([result.cost])
+        used = sum(result.tokens.values())
         usd, tokens = self._tasks.get(task, (0.0, 0))
-        self._tasks[task] = usd + (found.cost or 0.0), tokens + used
+        self._tasks[task] = usd + (result.cost or 0.0), tokens + used
         self.tokens += used
 
     def _spent(self, task: str) -> Spent:

@@ -52,19 +52,19 @@ def shown(repo: Repo, old: str, new: str, room: int) -> str:
     files = _files(repo, old, new)
     if not files:
         return ""
-    parts, left = [_listed(files)], room - _SPARE
-    left -= len(parts[0])
-    most = min(MOST, max(0, left) // LEAST)
+    parts, rows = [_listed(files)], room - _SPARE
+    rows -= len(parts[0])
+    most = min(MOST, max(0, rows) // LEAST)
     sources = sum(not file.generated for file in files[:most])
-    seen = set[str]()
+    paths = set[str]()
     pairs = [(file.old or file.path, file.path) for file in files[:most]]
     for at, (file, patch) in enumerate(zip(files, _patches(repo, pairs, old, new), strict=False)):
-        share = left // max(1, sources - at)
+        share = rows // max(1, sources - at)
         if patch and share >= LEAST:
             parts.append(_cut(patch[:room], share - 2))
-            left -= len(parts[-1]) + 2
-            seen.add(file.path)
-    hidden = [file.path for file in files if file.path not in seen]
+            rows -= len(parts[-1]) + 2
+            paths.add(file.path)
+    hidden = [file.path for file in files if file.path not in paths]
     parts += [f"[not shown, read them: {plain.some(hidden)}]"] if hidden else []
     return "\n\n".join(parts)
 
@@ -86,8 +86,8 @@ def _listed(files: Sequence[File]) -> str:
     rows = [f"{plain.count(len(files), 'changed file')}, with the lines added and removed:"]
     for file in files:
         was = f" (was {plain.line(file.old, LONGEST)})" if file.old else ""
-        made = " (generated)" if file.generated else ""
-        rows.append(f"{file.size} {plain.line(file.path, LONGEST)}{was}{made}")
+        mark = " (generated)" if file.generated else ""
+        rows.append(f"{file.size} {plain.line(file.path, LONGEST)}{was}{mark}")
     text = "\n".join(rows)
     if len(text) <= LISTED:
         return text
@@ -111,9 +111,11 @@ def _patches(repo: Repo, pairs: Sequence[tuple[str, str]], old: str, new: str) -
     entries = repo.changed(old, new)
     sides = ((pair, entries[pair[0]][0], entries[pair[1]][1]) for pair in pairs)
     blobs = {pair: {one.blob for one in both if one} for pair, *both in sides}
-    asked = "\n".join(blob for both in blobs.values() for blob in both)
-    said = repo.git("cat-file", "--batch-check=%(objectsize) %(objectname)", given=asked.encode())
-    sizes = re.findall(r"(?m)^(\d+) (\w+)$", said.decode())
+    request = "\n".join(blob for both in blobs.values() for blob in both)
+    answers = repo.git(
+        "cat-file", "--batch-check=%(objectsize) %(objectname)", given=request.encode()
+    )
+    sizes = re.findall(r"(?m)^(\d+) (\w+)$", answers.decode())
     huge = {blob for size, blob in sizes if int(size) > HUGE}
     for pair, both in blobs.items():
         argv = ("--literal-pathspecs", "diff", *_PATCH, old, new, "--", *dict.fromkeys(pair))
@@ -142,8 +144,8 @@ def weakened(repo: Repo, old: str, new: str) -> list[str]:
 
 def weaker(path: str, patch: str) -> str:
     """What happened to one test file, by its patch; empty where nothing of it was weakened."""
-    gone = "deleted" if "\ndeleted file mode " in patch else "; ".join(_weaker(patch))
-    return f"{plain.line(path, 80)}: {gone}" if gone else ""
+    how = "deleted" if "\ndeleted file mode " in patch else "; ".join(_weaker(patch))
+    return f"{plain.line(path, 80)}: {how}" if how else ""
 
 
 def _weaker(patch: str) -> Iterator[str]:

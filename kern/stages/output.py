@@ -51,18 +51,18 @@ class Output:
         it answered in its first turn.
         """
         calls = {call.partition(" ")[0] for act in self.acts for call in act.calls}
-        told = bool(self.acts) or (self.answer is not None and self.answer.turns == 1)
-        return told and calls <= {*agent.offers(Aide.JUDGE)}
+        is_known = bool(self.acts) or (self.answer is not None and self.answer.turns == 1)
+        return is_known and calls <= {*agent.offers(Aide.JUDGE)}
 
 
-def read(agent: Agent, place: Path, stage: Role, ended: Ended) -> Output:
+def read(agent: Agent, place: Path, stage: Role, end: Ended) -> Output:
     """What was cut for its length has no answer that could be read."""
     if not place.exists():
         return Output()
     with place.open("rb") as file:
         answer, error = None, None
         try:
-            answer = agent.read(() if ended.overflow else agent.objects(file), ended)
+            answer = agent.read(() if end.overflow else agent.objects(file), end)
         except AgentError as exc:
             answer, error = exc.answer, exc
         if answer and stage is not Stage.IMPLEMENT:
@@ -105,10 +105,10 @@ class Watch:
                 )
         self.tick(seconds, silent)
 
-    def look(self, shown: Callable[[Object], Act | None]) -> None:
+    def look(self, parse: Callable[[Object], Act | None]) -> None:
         """At what it did since the last look."""
         for line in self.lines():
-            for act in filter(None, map(shown, transcript.line(line))):
+            for act in filter(None, map(parse, transcript.line(line))):
                 self.sink(Acted(self.stage, act))
                 self.used[act.message] = sum(act.tokens.values())
 
@@ -125,29 +125,29 @@ class Watch:
             newest = file.seek(0, 2) - _AT_ONCE
             torn = newest > self.at  # the first line has lost its beginning
             self.at = file.seek(max(self.at, newest))
-            *found, rest = file.read(_AT_ONCE).split(b"\n")
+            *chunks, rest = file.read(_AT_ONCE).split(b"\n")
             self.at = file.tell() - len(rest)
-        return found[torn:]
+        return chunks[torn:]
 
 
 # ---------------------------------------------------------------- what it means
 
 
-def timed_out(stage: Role, ended: Ended, *, acted: bool) -> AgentError | None:
+def timed_out(stage: Role, end: Ended, *, acted: bool) -> AgentError | None:
     """Half a change is an attempt; a stage that changes nothing can simply run again. Without a
     sign of life, an agent waits for its API.
     """
-    if not ended.timed_out:
+    if not end.timed_out:
         return None
-    silent = ended.timed_out.startswith(process.SILENT)
+    silent = end.timed_out.startswith(process.SILENT)
     if stage is Stage.IMPLEMENT and (acted or not silent):
-        return Failed(f"timed out: {ended.timed_out}", _LONGER)
-    return TryAgain(f"timed out: {ended.timed_out}", _LONGER, away=silent)
+        return Failed(f"timed out: {end.timed_out}", _LONGER)
+    return TryAgain(f"timed out: {end.timed_out}", _LONGER, away=silent)
 
 
 def error(stage: Role, fault: AgentError, transcript: Path) -> KernError:
     """As the run knows it."""
-    said = f"{stage} stage: {fault.message}"
+    text = f"{stage} stage: {fault.message}"
     if isinstance(fault, AtLimit):
         form = " (resets %Y-%m-%d %H:%M local time)"
         when = time.strftime(form, time.localtime(fault.resets_at)) if fault.resets_at else ""
@@ -156,12 +156,12 @@ def error(stage: Role, fault: AgentError, transcript: Path) -> KernError:
             f"usage limit: {fault.message}{when}", hint=hint, resets_at=fault.resets_at
         )
     if not isinstance(fault, TryAgain):
-        return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
+        return KernError(text, hint=fault.hint or f"the transcript: {transcript}")
     again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
     if not fault.away:
-        return TransientFault(said, hint=fault.hint or again)
+        return TransientFault(text, hint=fault.hint or again)
     reason = fault.message.removeprefix("API Error: ").partition(". ")[0]
-    return Outage(said, hint=fault.hint or again, reason=plain.line(reason, 80))
+    return Outage(text, hint=fault.hint or again, reason=plain.line(reason, 80))
 
 
 def check_version(agent: Agent, version: str) -> None:

@@ -51,21 +51,21 @@ class Planner:
     ) -> tuple[str, str]:
         """What one process answers, and the fault where it ended badly."""
         records = store.load(store.place(self.repo.common_dir))
-        known = briefs.known(self.repo, self.papers)
+        context = briefs.known(self.repo, self.papers)
         history = [_became(task) for task in fold(records).tasks.values()]
         usual = {
             "history": prompts.newest(history, _MOST_TOLD),
-            "commits": known.commits,
-            "learnings": [shown(one) for one in known.learnings.entries if not one.unwanted],
+            "commits": context.commits,
+            "learnings": [shown(one) for one in context.learnings.entries if not one.unwanted],
         }
-        words = {"guidance": known.guidance.text, "mode": mode, "goal": goal}
-        prompt = prompts.compose(form, words, {**usual, **sections}, known.guidance.notices)
-        said = self.caller.call(prompt, task="", attempt=1)
-        workspace.replace(place, plain.encode(said.reply.text))
-        text = said.reply.text
+        words = {"guidance": context.guidance.text, "mode": mode, "goal": goal}
+        prompt = prompts.compose(form, words, {**usual, **sections}, context.guidance.notices)
+        reply = self.caller.call(prompt, task="", attempt=1)
+        workspace.replace(place, plain.encode(reply.reply.text))
+        text = reply.reply.text
         reason = answer.parse(Aide.PLANNER, text).reason
         repeats = belief.repeats(text, reason, form.contract, goal)
-        return text, said.fault or (belief.REPEATED if repeats else "")
+        return text, reply.fault or (belief.REPEATED if repeats else "")
 
     # ------------------------------------------------------------ SPEC.md
 
@@ -79,9 +79,9 @@ class Planner:
             "specs": sorted(map(str, specs)),
             "tasks": [f"[{task.marker}] {task.text}" for task in tasks],  # the open ones last
         }
-        wanted = goal or "(none is stated: go by the specifications)"
+        purpose = goal or "(none is stated: go by the specifications)"
         form = self.templates[Aide.PLANNER]
-        text, fault = self._ask(form, self.answer, mode, wanted, sections)
+        text, fault = self._ask(form, self.answer, mode, purpose, sections)
         return Plan(wrong=fault) if fault else proposal.read(text, self.known(), mode)
 
     def known(self) -> str:
@@ -92,8 +92,8 @@ class Planner:
         """Write it into SPEC.md as that is now, or refuse it where it no longer fits."""
 
         def apply(text: str, _: Spec) -> tuple[str, tuple[str, ...]]:
-            taken = self.planned(text, plan, goal)
-            return taken.text, taken.new
+            result = self.planned(text, plan, goal)
+            return result.text, result.new
 
         self.caller.sink(Planned(self.papers.update(apply), plan.done))
 
@@ -126,28 +126,28 @@ class Planner:
         text, fault = self._ask(form, self.tidied, "tidy", "", sections)
         return Proposed(wrong=fault) if fault else proposal.changes(text, there)
 
-    def relearn(self, found: Proposed) -> None:
+    def relearn(self, proposed: Proposed) -> None:
         """Write what a person was shown, unless LEARNINGS.md has changed since it was read."""
         with self.papers.alone():
-            if (self.papers.read(LEARNINGS) or "") != found.before:
+            if (self.papers.read(LEARNINGS) or "") != proposed.before:
                 raise KernError(
                     f"{LEARNINGS} has changed since it was shown; it is as it was",
                     hint=f"kern learn --tidy looks at it again; this answer: {self.tidied}",
                 )
-            self.papers.write(LEARNINGS, found.text)
+            self.papers.write(LEARNINGS, proposed.text)
 
 
 def _finished(task: Task) -> str:
     """One that is done, with what was asked about it and answered."""
-    asked = task.of(Kind.QUESTION, Kind.ANSWER)
-    more = (f"\n  {note.kind}: {plain.line(note.text, _MOST_OF_A_NOTE)}" for note in asked)
+    notes = task.of(Kind.QUESTION, Kind.ANSWER)
+    more = (f"\n  {note.kind}: {plain.line(note.text, _MOST_OF_A_NOTE)}" for note in notes)
     return "".join((f"- {plain.line(task.text)}", *more))
 
 
 def _became(task: Past) -> str:
     """What the journal has of one, in a line."""
-    tried = len(task.of("attempt"))
-    tries = f" after {tried} failed attempts" if tried else ""
+    attempts = len(task.of("attempt"))
+    tries = f" after {attempts} failed attempts" if attempts else ""
     why = f": {task.detail}" if task.detail and task.outcome != "done" else ""
     proved = f", {task.proved}" if task.proved else ""
     return plain.line(f"{task.outcome}{tries}{proved}: {task.task}{why}", 300)

@@ -151,15 +151,15 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
     if theirs is not None:
         place = root / own
     text = (place.read_bytes() if theirs is None else theirs).decode("utf-8", "replace")
-    found = read(role, text, str(place))
-    return replace(found, runners=_runners(role, found.by, settings, own=theirs is not None))
+    form = read(role, text, str(place))
+    return replace(form, runners=_runners(role, form.by, settings, own=theirs is not None))
 
 
-def _runners(role: Role, named: Choice, settings: Settings, *, own: bool) -> tuple[Choice, ...]:
+def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tuple[Choice, ...]:
     """Who runs it, and who stands in. `named`: by the front matter; kern's own name models of the
     usual agent.
     """
-    front = named if own else replace(named, agent=protocol.DEFAULT)
+    front = choice if own else replace(choice, agent=protocol.DEFAULT)
     first = next(iter(settings.agents), protocol.DEFAULT)
     pick = partial(
         models.chosen,
@@ -186,38 +186,38 @@ def read(role: Role, text: str, origin: str) -> Template:
     front = re.match(_FRONT, text)
     body = text[front.end() :] if front else text
     rows = re.findall(_SETTING, front[1] if front else "")
-    named = {key: value.strip(" \t\"'") for key, value in rows}
+    header = {key: value.strip(" \t\"'") for key, value in rows}
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
-    if wrong := next(_faults(role, text, named, used), None):
+    if wrong := next(_faults(role, text, header, used), None):
         raise UsageError(f"{origin}{wrong[0]}", hint=wrong[1])
-    given = ((key, reader) for key, reader in models.FIELDS.items() if named.get(key))
-    by = {key: toml.checked(named[key], one, f"{origin}: {key}", "") for key, one in given}
+    fields = ((key, reader) for key, reader in models.FIELDS.items() if header.get(key))
+    by = {key: toml.checked(header[key], one, f"{origin}: {key}", "") for key, one in fields}
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
     parts = (below, above) if line else (body, "")
     return Template(role, (Choice(**by),), *parts, frozenset(used), origin)
 
 
 def _faults(
-    role: Role, text: str, named: Mapping[str, str], used: set[str]
+    role: Role, text: str, names: Mapping[str, str], used: set[str]
 ) -> Iterator[tuple[str, str]]:
     """What is wrong, and what to write instead."""
-    known, wanted = {*SECTIONS[role], *_EXEMPT[role]}, _EXEMPT[role][0]
-    if not named.get("model") and not named.get("agent"):
+    allowed, required = {*SECTIONS[role], *_EXEMPT[role]}, _EXEMPT[role][0]
+    if not names.get("model") and not names.get("agent"):
         yield " names no model", "begin the file with three lines: ---, model: opus, ---"
-    if other := ", ".join(sorted(named.keys() - models.FIELDS.keys())):
+    if other := ", ".join(sorted(names.keys() - models.FIELDS.keys())):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
         yield f": unknown setting in the front matter: {other}", hint
     for match in re.finditer(_EARLIER, text):
         name, line = (match[1] or "").lower(), text.count("\n", 0, match.start()) + 1
         hint = 'put {% if mode == "NAME" %} above the section, {% endif %} below it'
-        if not name or name in known:
+        if not name or name in allowed:
             hint = f"write {{{{ {name} }}}} there" if name else hint
             yield f":{line}: {match[0]} is what an earlier kern read", hint
-    if unknown := ", ".join(sorted(used - known)):
-        yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(known))}"
-    if role is not Aide.PLANNER and wanted not in used:
+    if unknown := ", ".join(sorted(used - allowed)):
+        yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(allowed))}"
+    if role is not Aide.PLANNER and required not in used:
         hint = "compare it with the prompt that kern brings: kern -nv prints it"
-        yield f" lacks the placeholder {{{{ {wanted} }}}}", hint
+        yield f" lacks the placeholder {{{{ {required} }}}}", hint
 
 
 @cache
@@ -270,8 +270,8 @@ def compose(
             memory = recall(room // CHARS_PER_TOKEN)
             items = memory.texts
         if items and name in form.variables:
-            texts[name], lost = _fit(items, room)
-            left_out += [f"{name}: {lost}"] * bool(lost)
+            texts[name], omitted = _fit(items, room)
+            left_out += [f"{name}: {omitted}"] * bool(omitted)
             room -= len(texts[name])
     everything = "\n".join(texts.values())
     blocks = {
@@ -307,11 +307,11 @@ def newest(items: Sequence[str], room: int) -> list[str]:
 
 def _fit(items: Sequence[str], room: int) -> tuple[str, str]:
     """The items that fit, the last ones first; and what did not, in words."""
-    kept, rest = newest(items, room + 1), room - len(_CUT)
-    if not kept and rest > 200:  # the beginning of the newest is better than none
+    whole, rest = newest(items, room + 1), room - len(_CUT)
+    if not whole and rest > 200:  # the beginning of the newest is better than none
         return items[-1][:rest] + _CUT, f"{len(items[-1]) - rest} characters of the last item"
-    dropped = len(items) - len(kept)
-    return "\n".join(kept), f"{dropped} of {len(items)} items" if dropped else ""
+    dropped = len(items) - len(whole)
+    return "\n".join(whole), f"{dropped} of {len(items)} items" if dropped else ""
 
 
 def tag(name: str, text: str, everything: str) -> str:
@@ -325,14 +325,14 @@ def tag(name: str, text: str, everything: str) -> str:
 
 def announced(prompt: Prompt, task: str) -> Iterator[Event]:
     """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
-    said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
-    for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
+    size = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
+    for what in (size, *(f"no room for {one}" for one in prompt.left_out)):
         yield Traced(f"{prompt.stage}: {what}")
     memory = prompt.memory
     if memory.chosen or memory.left_out:
-        told = {one.id: why for one, why in memory.chosen}
-        named = {one.id: why for one, why in memory.left_out if why != IRRELEVANT}
-        irrelevant = len(memory.left_out) - len(named)
-        left = dict(list(named.items())[:_MOST_NAMED])
-        yield Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens)
+        chosen = {one.id: why for one, why in memory.chosen}
+        reasons = {one.id: why for one, why in memory.left_out if why != IRRELEVANT}
+        irrelevant = len(memory.left_out) - len(reasons)
+        omitted = dict(list(reasons.items())[:_MOST_NAMED])
+        yield Recalled(prompt.stage, task, chosen, omitted, irrelevant, memory.tokens)
     yield from map(Warned, prompt.notices)

@@ -59,14 +59,14 @@ def read(text: str, there: str, mode: Mode) -> Plan:
 def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
     """The same for the list alone."""
     listed = parse(re.sub(_FENCE, "", block))
-    found = Plan(tuple(_item(task, mode) for task in listed.tasks))
+    plan = Plan(tuple(_item(task, mode) for task in listed.tasks))
     try:
         if wrong := next(_faults(listed, mode), ""):
             raise UsageError(wrong)
-        new = added(there, found)
+        new = added(there, plan)
     except UsageError as exc:
         return Plan(wrong=str(exc))
-    return replace(found, titles=new.new)
+    return replace(plan, titles=new.new)
 
 
 def added(text: str, plan: Plan) -> Added:
@@ -96,8 +96,8 @@ def _faults(listed: Spec, mode: Mode) -> Iterator[str]:
 def _item(task: Task, mode: Mode) -> Item:
     """Of what is no word of the planner's to say nothing."""
     prefix = "Experiment: " if mode is Mode.IMPROVE and not is_experiment(task.text) else ""
-    kept = ((note.kind, plain.block(note.text).strip()) for note in task.of(*_KEPT))
-    notes = tuple(f"> **{kind}:** {text}" for kind, text in kept)
+    own_notes = ((note.kind, plain.block(note.text).strip()) for note in task.of(*_KEPT))
+    notes = tuple(f"> **{kind}:** {text}" for kind, text in own_notes)
     done = task.marker is Marker.DONE
     return Item(prefix + task.text, "\n".join(task.body), "", done, task.parent, notes)
 
@@ -107,19 +107,19 @@ def _item(task: Task, mode: Mode) -> Item:
 
 def goals(text: str) -> list[str]:
     """What a SPEC.md wants to reach, each as it was given."""
-    found = re.findall(_GOAL, text.replace("\r", ""))
-    return [re.sub(r"\n> ?", "\n", quoted).strip() for quoted in found]
+    lines = re.findall(_GOAL, text.replace("\r", ""))
+    return [re.sub(r"\n> ?", "\n", quoted).strip() for quoted in lines]
 
 
-def with_goal(text: str, wanted: str) -> str:
+def with_goal(text: str, goal: str) -> str:
     """State the goal above the first task, below the title and earlier goals; once."""
-    said = re.sub(_NEARLY_CHECK, r"- \1", plain.block(wanted).strip())
-    if not said or said in goals(text):
+    body = re.sub(_NEARLY_CHECK, r"- \1", plain.block(goal).strip())
+    if not body or body in goals(text):
         return text
     end = "\r\n" if "\r\n" in text else "\n"
     ends = [match.end() for match in (re.match(_TITLE, text), *re.finditer(_GOAL, text)) if match]
     above, below = text[: max(ends)], text[max(ends) :]
-    lines = [f"> {line}".rstrip() for line in f"**Goal:** {said}".split("\n")]
+    lines = [f"> {line}".rstrip() for line in f"**Goal:** {body}".split("\n")]
     before = end * (bool(above.strip("\ufeff")) + (above[-1:] not in ("", "\n", "\ufeff")))
     after = end * (1 + bool(below.partition("\n")[0].strip()))
     return above + before + end.join(lines) + after + below
@@ -140,27 +140,27 @@ def changes(text: str, there: str) -> Proposed:
     """As `read`, for LEARNINGS.md: the answer lists the entries that are to read otherwise, by
     their numbers, and new ones without. Votes are kern's to count.
     """
-    replied, known = answer.parse(Aide.PLANNER, text), entries.parse(there).entries
+    replied, old_entries = answer.parse(Aide.PLANNER, text), entries.parse(there).entries
     listed = re.sub(r"\n[ \t]+(?=\S)", " ", plain.block(re.sub(_FENCE, "", replied.listed)))
     if replied.code is Code.DONE and not listed:
-        return Proposed(there, entries.written(there, known), done=replied.reason)
-    found = entries.parse(f"## Learnings\n{listed}")
-    kept, free = {one.id: one for one in known}, entries.numbers(known)
-    named = re.findall(_NUMBERED, listed)
-    unknown = [name for name in named if name not in kept or kept[name].retired]
+        return Proposed(there, entries.written(there, old_entries), done=replied.reason)
+    new_entries = entries.parse(f"## Learnings\n{listed}")
+    by_id, free = {one.id: one for one in old_entries}, entries.numbers(old_entries)
+    numbers = re.findall(_NUMBERED, listed)
+    unknown = [name for name in numbers if name not in by_id or by_id[name].retired]
     faults = {
         "it does not end in either CHANGES or DONE: reason": replied.code is not Code.CHANGES,
-        "it lists no entry below `## Changes`": not found.entries,
-        f"in its list: {next(iter(found.faults), '')}": bool(found.faults),
+        "it lists no entry below `## Changes`": not new_entries.entries,
+        f"in its list: {next(iter(new_entries.faults), '')}": bool(new_entries.faults),
         f"there is no entry {next(iter(unknown), '')} in use": bool(unknown),
         f"a text is empty or longer than {LONGEST} characters": not all(
-            re.search(r"\w", one.text) and len(one.text) <= LONGEST for one in found.entries
+            re.search(r"\w", one.text) and len(one.text) <= LONGEST for one in new_entries.entries
         ),
     }
     if wrong := next((why for why, holds in faults.items() if holds), ""):
         return Proposed(wrong=wrong)
-    for new in found.entries:
-        name = new.id if new.id in named else next(free)
-        old = kept.get(name, Entry(name, ""))
-        kept[name] = replace(new, id=name, helpful=old.helpful, harmful=old.harmful)
-    return Proposed(there, entries.written(there, kept.values()))
+    for new in new_entries.entries:
+        name = new.id if new.id in numbers else next(free)
+        old = by_id.get(name, Entry(name, ""))
+        by_id[name] = replace(new, id=name, helpful=old.helpful, harmful=old.harmful)
+    return Proposed(there, entries.written(there, by_id.values()))

@@ -127,15 +127,15 @@ def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
     try:
         if red := noted.get("red"):
             facts["red"] = Red(str(red["name"]), red.get("code"), str(red["output"]))
-        if made := noted.get("commit"):
-            votes = tuple(Vote(*row) for row in made.get("votes", ()))
-            facts["commit"] = Made(str(made["sha"]), str(made.get("learned")), votes)
-        found = StageRecord(stage, result, **facts)
-        _ = found.decision, {*found.told.values()}
-        _ = {name: (int(up), int(down)) for name, (up, down) in found.voted.items()}
+        if commit := noted.get("commit"):
+            votes = tuple(Vote(*row) for row in commit.get("votes", ()))
+            facts["commit"] = Made(str(commit["sha"]), str(commit.get("learned")), votes)
+        record = StageRecord(stage, result, **facts)
+        _ = record.decision, {*record.told.values()}
+        _ = {name: (int(up), int(down)) for name, (up, down) in record.voted.items()}
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    return found
+    return record
 
 
 # ---------------------------------------------------------------- on the disk
@@ -149,11 +149,11 @@ def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
 
 def load(scope: Scope, stage: Stage) -> StageRecord | None:
     """The stage file, where it names git's objects as kern does."""
-    found = read(scope, stage)
-    if found is None:
+    record = read(scope, stage)
+    if record is None:
         return None
-    ids = (found.base, *(found.change if stage is Stage.IMPLEMENT else ()))
-    return found if all(map(_ID.fullmatch, ids)) else None
+    ids = (record.base, *(record.change if stage is Stage.IMPLEMENT else ()))
+    return record if all(map(_ID.fullmatch, ids)) else None
 
 
 def save(scope: Scope, record: StageRecord) -> None:
@@ -178,17 +178,17 @@ def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:
     return (second.start, second.base) == (start.tree, start.base)
 
 
-def note_commit(scope: Scope, key: Key, made: Made) -> None:
+def note_commit(scope: Scope, key: Key, commit: Made) -> None:
     """In the task's stage2.json, where there is one."""
     second = read(scope, Stage.IMPLEMENT)
     if second and second.key == key:
-        save(scope, second.noting(commit=made))
+        save(scope, second.noting(commit=commit))
 
 
 def sweep(scope: Scope) -> None:
     """Stage files to history; their time and task name the folder: a killed sweep goes on."""
-    found = next(filter(None, (read(scope, stage) for stage in Stage)), None)
-    when, task = (found.time, found.task) if found else ("", "")
+    latest = next(filter(None, (read(scope, stage) for stage in Stage)), None)
+    when, task = (latest.time, latest.task) if latest else ("", "")
     workspace.sweep(scope, history_name(when or now(), task or "leftover"))
 
 

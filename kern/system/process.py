@@ -74,8 +74,8 @@ def run(
     KernError.
     """
     began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
-    given = stdin.encode("utf-8", "surrogateescape")
-    files = map(_file, (None, stdout, None, None), (given, b"", b"", b""))
+    stdin_bytes = stdin.encode("utf-8", "surrogateescape")
+    files = map(_file, (None, stdout, None, None), (stdin_bytes, b"", b"", b""))
     with contextlib.ExitStack() as stack:
         data, spool, complaints, report = map(stack.enter_context, files)
         fd, passed = report.fileno(), [report.fileno()] * bool(status)
@@ -211,17 +211,17 @@ def kill_group(leader: "Popen[bytes]") -> None:
 
 def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
     """End what carries the mark. How many were ended."""
-    ended: set[int] = set()
+    killed: set[int] = set()
     for _ in range(20):  # a watchdog may start its worker again
-        if not (left := marked(mark)):
+        if not (alive := marked(mark)):
             break
-        ended |= {process.pid for process in left}
+        killed |= {process.pid for process in alive}
         for name in ("terminate", "kill"):
-            for process in left:
+            for process in alive:
                 with contextlib.suppress(psutil.Error):
                     getattr(process, name)()
-            left = psutil.wait_procs(left, waits.scaled(grace))[1]
-    return len(ended)
+            alive = psutil.wait_procs(alive, waits.scaled(grace))[1]
+    return len(killed)
 
 
 def marked(mark: Mark) -> list[psutil.Process]:
@@ -274,9 +274,9 @@ FLEET = "KERN_FLEET"  # the id of the run that started it
 
 def surroundings() -> dict[str, str]:
     """kern's environment without what is meant for kern alone."""
-    given = os.environ.items()
-    kept = (WORKER, PORT)
-    return {name: value for name, value in given if name in kept or not name.startswith("KERN_")}
+    base = os.environ.items()
+    own = (WORKER, PORT)
+    return {name: value for name, value in base if name in own or not name.startswith("KERN_")}
 
 
 def tree_last(root: Path) -> dict[str, str]:

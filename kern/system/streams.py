@@ -48,8 +48,8 @@ def _patient(stream: TextIO | None, number: int, errors: str, encoding: str = ""
     line, through = stream.line_buffering, stream.write_through
     raw: Any = Patient(number, "w", closefd=False)
     buffer = raw if through else io.BufferedWriter(raw)
-    named = encoding or stream.encoding
-    return io.TextIOWrapper(buffer, named, errors, line_buffering=line, write_through=through)
+    codec = encoding or stream.encoding
+    return io.TextIOWrapper(buffer, codec, errors, line_buffering=line, write_through=through)
 
 
 def unread(stream: TextIO) -> bool:
@@ -57,7 +57,7 @@ def unread(stream: TextIO) -> bool:
     with contextlib.suppress(OSError, ValueError):
         looked = select.poll()
         looked.register(stream.fileno(), 0)
-        return any(seen & (select.POLLERR | select.POLLHUP) for _, seen in looked.poll(0))
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in looked.poll(0))
     return False
 
 

@@ -28,33 +28,33 @@ def folder(*outside_of: Path) -> Iterator[Path]:
     environment, before = dict(os.environ), tempfile.tempdir
     tempfile.tempdir = None  # what is known from before may be of another environment
     parent = _parent(outside_of)
-    for left in parent.glob(_PREFIX + "?" * 8):
+    for stale in parent.glob(_PREFIX + "?" * 8):
         with contextlib.suppress(OSError):  # another's, or in use
-            _remove(left)
+            _remove(stale)
     with workspace.reported(parent):
-        made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent))
-        lock = os.open(made, os.O_RDONLY)
+        new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent))
+        lock = os.open(new, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)  # for as long as this process lives: see `_remove`
-        made = made.rename(parent / made.name.removeprefix("."))
-    os.environ.update(dict.fromkeys(TEMPORARY, str(made)))
-    tempfile.tempdir = str(made)
+        new = new.rename(parent / new.name.removeprefix("."))
+    os.environ.update(dict.fromkeys(TEMPORARY, str(new)))
+    tempfile.tempdir = str(new)
     try:
-        yield made
+        yield new
     finally:
         tempfile.tempdir = before
         for name in TEMPORARY:
             os.environ.pop(name)
         os.environ.update({name: environment[name] for name in TEMPORARY if name in environment})
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
         os.close(lock)
 
 
 def _parent(outside_of: Sequence[Path]) -> Path:
-    wanted = Path(tempfile.gettempdir())
-    for one in (wanted, Path("/tmp"), Path("/var/tmp")):
+    usual = Path(tempfile.gettempdir())
+    for one in (usual, Path("/tmp"), Path("/var/tmp")):
         if not any(Path(os.path.realpath(one)).is_relative_to(other) for other in outside_of):
             return one
-    return wanted
+    return usual
 
 
 def _remove(place: Path) -> None:

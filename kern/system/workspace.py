@@ -98,13 +98,13 @@ def _base(root: Path, temporary: Path) -> tuple[Path, str]:
 def _is_safe(folder: Path, *, loose: bool = False) -> bool:
     """Whether files of ours may go there, or it does not exist yet."""
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except FileNotFoundError:
         return True
     except OSError:
         return False
-    others = found.st_mode & 0o022 and not (loose and found.st_mode & stat.S_ISVTX)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not others
+    others = status.st_mode & 0o022 and not (loose and status.st_mode & stat.S_ISVTX)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not others
 
 
 def own_folder(folder: Path, *, loose: bool = False, parents: bool = False) -> None:
@@ -134,8 +134,8 @@ def _project(base: Path, root: Path, *, create: bool) -> str:
         if create:
             own_folder(base / name)
             with reported(claim), contextlib.suppress(FileExistsError):  # two may claim it at once
-                made = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(made, "wb", 0) as file:
+                descriptor = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb", 0) as file:
                     file.write(os.fsencode(root))
         holder = read(claim)
         if holder is None or holder == os.fsencode(root):
@@ -210,8 +210,8 @@ def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
 def _needed(folder: Path | None) -> dict[str, bytes]:
     """What resuming needs of a folder."""
     files = folder.glob("*.json") if folder else ()
-    named = (file for file in files if re.fullmatch(r"(stage|attempt)\d+\.json", file.name))
-    return {file.name: read(file) or b"" for file in named if not file.is_symlink()}
+    numbered = (file for file in files if re.fullmatch(r"(stage|attempt)\d+\.json", file.name))
+    return {file.name: read(file) or b"" for file in numbered if not file.is_symlink()}
 
 
 def _copy(where: Scope) -> None:
@@ -260,8 +260,8 @@ def retire(where: Scope, attempt: str) -> None:
         for old, new in moved.items():
             if old.exists():
                 os.replace(old, where.folder / new)
-        for left in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
-            left.unlink(missing_ok=True)
+        for file in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
+            file.unlink(missing_ok=True)
         _copy(where)
 
 
@@ -271,8 +271,8 @@ def sweep(where: Scope, name: str) -> Path | None:
         for rest in where.folder.glob(".*.*"):  # half-written, of a killed kern
             rest.unlink()
         files = [one for one in where.folder.glob("*") if one.is_file() and not one.is_symlink()]
-        left = [one for one in files if re.match("(stage|transcript|attempt|gate)", one.name)]
-        if not left:
+        stale = [one for one in files if re.match("(stage|transcript|attempt|gate)", one.name)]
+        if not stale:
             return None
         history = where.folder / "history"
         target = history / name
@@ -280,7 +280,7 @@ def sweep(where: Scope, name: str) -> Path | None:
             folder.mkdir(mode=0o700, exist_ok=True)
         # stage1.json goes last: its time names the folder, so a killed sweep goes on into the same
         # one.
-        for file in sorted(left, key=lambda file: file.name == "stage1.json"):
+        for file in sorted(stale, key=lambda file: file.name == "stage1.json"):
             os.replace(file, target / file.name)
         _copy(where)
         link = where.folder / ".last"

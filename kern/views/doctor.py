@@ -68,13 +68,13 @@ def examine(folder: Path) -> list[dict[str, Any]]:
     here = Here(folder)
     rows: list[dict[str, Any]] = []
     for name, look in {**_MACHINE, **(_PROJECT if here.opened else {})}.items():
-        found: list[Check] = []
+        checks: list[Check] = []
         try:
-            found.extend(look(here))
+            checks.extend(look(here))
         except KernError as exc:
-            found.append(Check(name, str(exc), exc))
-        known = {one["detail"] for one in rows if not one["ok"]}  # the first that meets a fault
-        rows += [_row(one) for one in found if not (one.fault and one.detail in known)]
+            checks.append(Check(name, str(exc), exc))
+        faults = {one["detail"] for one in rows if not one["ok"]}  # the first that meets a fault
+        rows += [_row(one) for one in checks if not (one.fault and one.detail in faults)]
     return rows
 
 
@@ -108,8 +108,8 @@ def _kern(here: Here) -> Iterator[Check]:
 
 
 def _git(here: Here) -> Iterator[Check]:
-    code, said = process.capture(["git", "--version"], 10)
-    yield Check("git", "not installed, or not on PATH" if code else plain.line(said, 100))
+    code, version = process.capture(["git", "--version"], 10)
+    yield Check("git", "not installed, or not on PATH" if code else plain.line(version, 100))
 
 
 def _repository(here: Here) -> Iterator[Check]:
@@ -135,8 +135,8 @@ def _agents(here: Here) -> Iterator[Check]:
 
 
 def _billing(here: Here) -> Iterator[Check]:
-    said = (f"{one.name}: {agents.key(one) or 'its login'}" for one in here.crew)
-    yield Check("billing", "\n".join(said))
+    payers = (f"{one.name}: {agents.key(one) or 'its login'}" for one in here.crew)
+    yield Check("billing", "\n".join(payers))
 
 
 def _others(here: Here) -> Iterator[Check]:
@@ -155,8 +155,8 @@ def _tasks(here: Here) -> Iterator[Check]:
 
 def _gates(here: Here) -> Iterator[Check]:
     """What this repository makes kern run."""
-    shown = notes.commands(here.spec, here.settings)
-    lines = ["this repository makes kern run:", *shown] if shown else []
+    commands = notes.commands(here.spec, here.settings)
+    lines = ["this repository makes kern run:", *commands] if commands else []
     advice = ""
     if not here.settings.gates:
         own = "but for tasks with gates of their own " if notes.open_gates(here.spec) else ""
@@ -170,14 +170,14 @@ def _hidden(here: Here) -> Iterator[Check]:
     there = here.settings.hidden is not None
     if there or preflight.person_settings(here.repo.root).hidden:
         advice = "" if there else f"see that {person.FILE} names it: {here.repo.root}"
-        said = "there is one" if there else "none for this repository"
-        yield Check("hidden gate", said, advice=advice)
+        state = "there is one" if there else "none for this repository"
+        yield Check("hidden gate", state, advice=advice)
 
 
 def _prompts(here: Here) -> Iterator[Check]:
     forms = prompts.templates(here.repo.root, here.settings)
-    said = {role: form.by.said(protocol.DEFAULT) for role, form in forms.items()}
-    yield Check("prompts", models.told(said))
+    named = {role: form.by.said(protocol.DEFAULT) for role, form in forms.items()}
+    yield Check("prompts", models.told(named))
 
 
 def _notify(here: Here) -> Iterator[Check]:
@@ -199,30 +199,30 @@ def _sandbox(here: Here) -> Iterator[Check]:
     own = preflight.person_settings(repo.root)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
     wanted = isolation.wanted(repo, scope, programs, own)
-    with isolation.ready(wanted, isolation.mode(), lambda event: None) as held:
+    with isolation.ready(wanted, isolation.mode(), lambda event: None) as sandbox:
         with contextlib.suppress(KernError):  # that of kern.toml
-            apart = isolation.rooms(held, repo, here.settings)
+            apart = isolation.rooms(sandbox, repo, here.settings)
             changes = tried("changes", lambda: preflight.yours(repo, apart=apart))
             if changes.detail:
                 yield replace(changes, advice="git status shows them; git commit, or git stash")
-        if held.means is Means.NONE:
-            lacking = isolation.lacking(held)
+        if sandbox.means is Means.NONE:
+            lacking = isolation.lacking(sandbox)
             advice = "kern help safety" if lacking else ""
-            yield Check("sandbox", lacking or str(held.means), advice=advice)
+            yield Check("sandbox", lacking or str(sandbox.means), advice=advice)
             return
-        yield Check("sandbox", f"{held.means}; the homes of its children: {held.own}")
+        yield Check("sandbox", f"{sandbox.means}; the homes of its children: {sandbox.own}")
         for program in programs:
-            yield from inside.checks(held, program)
+            yield from inside.checks(sandbox, program)
             if not trust.unseen(repo, program.agent.asks):
-                yield from filter(None, [inside.login(held, program)])
+                yield from filter(None, [inside.login(sandbox, program)])
 
 
 def _trust(here: Here) -> Iterator[Check]:
     started = trust.started(here.repo, here.settings, here.spec, here.crew)
     holds = partial(isolation.holds, here.repo, preflight.person_settings(here.repo.root))
     if new := trust.questions(here.repo, started, holds):
-        said = f"kern will show {plain.count(len(new), 'line')} and ask"
-        yield Check("trust", said, advice="kern, which asks")
+        detail = f"kern will show {plain.count(len(new), 'line')} and ask"
+        yield Check("trust", detail, advice="kern, which asks")
     else:
         yield Check("trust", "nothing is started outside of a sandbox that you have not seen")
 

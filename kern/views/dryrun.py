@@ -34,18 +34,18 @@ _RED = ("ends the run", "is not held against the tasks; a red strict one ends th
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
     forms = prompts.templates(repo.root, replace(settings, picked=options.models))
-    seen = status.look(repo)
-    parsed = seen.parsed
-    key = seen.at.wanted(parsed, options.task) if options.task else None
+    project = status.look(repo)
+    parsed = project.parsed
+    key = project.at.wanted(parsed, options.task) if options.task else None
     task = parsed.find(key) if key else order.select(parsed)
-    lines = [*_place(seen, settings, options, busy=task is not None)]
+    lines = [*_place(project, settings, options, busy=task is not None)]
     if task is None:
         lines += _nothing(parsed)
     else:
-        lines += _task(seen, task, settings, options.allow_red)
+        lines += _task(project, task, settings, options.allow_red)
         mode = status.tier(task)
         for stage in () if mode is Tier.CONCLUDE else Stage:
-            lines += _stage(seen, forms[stage], task, settings, mode, with_prompts=with_prompts)
+            lines += _stage(project, forms[stage], task, settings, mode, with_prompts=with_prompts)
         ahead = min(options.iterations, order.ahead(parsed))
         if forecast := store.forecast(store.place(repo.common_dir), ahead):
             lines += ["", f"forecast: {forecast}"]
@@ -56,11 +56,11 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     return plain.block("\n".join(lines))
 
 
-def _place(seen: Project, settings: Settings, options: Options, *, busy: bool) -> Iterator[str]:
+def _place(project: Project, settings: Settings, options: Options, *, busy: bool) -> Iterator[str]:
     """Where it would work. `busy`: it has something to do."""
-    repo, where = seen.repo, options.scheduler
+    repo, where = project.repo, options.scheduler
     yield f"{repo.root}, branch {repo.head().name}"
-    yield f"run files: {seen.scope.folder}"
+    yield f"run files: {project.scope.folder}"
     if branch := repo.head().branch:
         yield preflight.lands(repo, branch)
     jobs = options.jobs or many.AUTO * bool(where)
@@ -81,28 +81,28 @@ def _changes(repo: Repo, settings: Settings, *, workers: bool) -> str:
     """
     if workers:
         return preflight.yours(repo, "workers")
-    held = isolation.foreseen(repo, preflight.person_settings(repo.root))
-    return preflight.yours(repo, apart=isolation.rooms(held, repo, settings))
+    sandbox = isolation.foreseen(repo, preflight.person_settings(repo.root))
+    return preflight.yours(repo, apart=isolation.rooms(sandbox, repo, settings))
 
 
-def _task(seen: Project, task: Task, settings: Settings, allow_red: bool) -> Iterator[str]:
+def _task(project: Project, task: Task, settings: Settings, allow_red: bool) -> Iterator[str]:
     yield f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})"
     attempt = f"attempt {task.spent(ATTEMPTS) + 1} of {ATTEMPTS}"
     yield f"next:   {_AFTER_ALL.get(status.tier(task)) or attempt}"
     if is_experiment(task.text):
         yield "        an experiment: what works is kept, and its lesson in any case"
-    do = resume(seen.at.facts)
+    do = resume(project.at.facts)
     if do is not Do.SELECT:
         yield f"        it goes on with: {do}"
-    shown = notes.checks(seen.parsed, task, settings).shown
-    for number, text in enumerate(shown or ["none; commits will be unverified"]):
+    checks = notes.checks(project.parsed, task, settings).shown
+    for number, text in enumerate(checks or ["none; commits will be unverified"]):
         yield f"{'' if number else 'gates:':<8}{plain.line(text, 160)}"
     if settings.gates:
         yield f"        [gates] also run before the first task; a red one {_RED[allow_red]}"
 
 
 def _stage(
-    seen: Project,
+    project: Project,
     form: Template,
     task: Task,
     settings: Settings,
@@ -111,10 +111,10 @@ def _stage(
     with_prompts: bool,
 ) -> Iterator[str]:
     stage, agent = form.stage, protocol.find(form.by.agent)
-    command, said = agents.command(agent), plain.line(form.by.said(form.by.agent), 60)
+    command, version_of = agents.command(agent), plain.line(form.by.said(form.by.agent), 60)
     who = command if agent.program == agent.name else f"{agent.name} ({command})"
-    model = f"model {said}" if form.by.model else f"its model {said}".strip()
-    prompt = _prompt(seen, form, task, settings, mode)
+    model = f"model {version_of}" if form.by.model else f"its model {version_of}".strip()
+    prompt = _prompt(project, form, task, settings, mode)
     size = f", prompt of {prompt.tokens} tokens" if prompt else ""
     later = f"{size} and what research finds" if stage is Stage.IMPLEMENT else size
     number = stage.number if isinstance(stage, Stage) else 0
@@ -127,19 +127,19 @@ def _stage(
 
 
 def _prompt(
-    seen: Project, form: Template, task: Task, settings: Settings, mode: Tier
+    project: Project, form: Template, task: Task, settings: Settings, mode: Tier
 ) -> Prompt | None:
     """As far as it is known now; the commit stage's is the change."""
     if form.stage is Stage.COMMIT:
         return None
-    checks = notes.checks(seen.parsed, task, settings)
+    checks = notes.checks(project.parsed, task, settings)
     if form.stage is Stage.RESEARCH:
-        known = briefs.known(seen.repo, seen.papers)
-        return briefs.brief(form, task, known, checks)
-    first = seen.at.files.get(Stage.RESEARCH)
+        context = briefs.known(project.repo, project.papers)
+        return briefs.brief(form, task, context, checks)
+    first = project.at.files.get(Stage.RESEARCH)
     answer, by_itself = first.answer if first else None, agents.read_guidance(form)
-    known = briefs.known(seen.repo, seen.papers, answer, by_itself=by_itself)
-    return briefs.brief(form, task, known, checks, (), mode, answer.body if answer else "")
+    context = briefs.known(project.repo, project.papers, answer, by_itself=by_itself)
+    return briefs.brief(form, task, context, checks, (), mode, answer.body if answer else "")
 
 
 def _nothing(parsed: Spec) -> list[str]:

@@ -104,8 +104,10 @@ class Console:
                 self.say(f"warning: {plain.line(event.text, 600)}", NOTICE, self.err)
             case events.GateStarted():
                 when = ", before the task" if event.before else ""
-                shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
-                self.say(f"{'landing: ' * self.many}{plain.line(event.name)}{when}{shown}", HEAD)
+                command = (
+                    "" if event.command in event.name else f": {plain.line(event.command, 120)}"
+                )
+                self.say(f"{'landing: ' * self.many}{plain.line(event.name)}{when}{command}", HEAD)
             case events.Steered():
                 why = "the time of --until has come" if event.late else "asked to stop (kern stop)"
                 work = "the stages in progress" if self.many else _doing(self.now.worker(0))
@@ -215,7 +217,7 @@ class Console:
         since = clock(time.time() - moment(worker.since))
         return ", ".join(filter(None, (f"{head} for {since}", calls, _quiet(silent))))
 
-    def draw(self, shown: RenderableType) -> None:
+    def draw(self, picture: RenderableType) -> None:
         """Not more often than is seen."""
         if self.below and time.monotonic() - self.drawn < _REDRAW_S:
             return
@@ -224,7 +226,7 @@ class Console:
             if not self.below:
                 self.below = Live(console=self.terminal, transient=True, auto_refresh=False)
                 self.below.start()
-            self.below.update(shown, refresh=True)
+            self.below.update(picture, refresh=True)
 
     def close(self) -> None:
         below, self.below = self.below, None
@@ -258,7 +260,7 @@ class Console:
         most = f" of ${self.max_cost:.2f}" if self.max_cost else ""
         unknown = spent.unpriced and not spent.cost_usd
         cost = "cost unknown" if unknown else f"${spent.sums[0]:.2f}{most}"
-        shown = (
+        parts = (
             self.stops,
             _quiet(silent),
             cost if self.max_cost or spent.stages else "",
@@ -267,7 +269,7 @@ class Console:
             clock(time.monotonic() - self.began),
             f"{sentences.short(tokens)} tokens" if tokens else "",
         )
-        return " · ".join(filter(None, shown))
+        return " · ".join(filter(None, parts))
 
 
 def _doing(worker: Worker) -> str:
@@ -280,7 +282,7 @@ def _begun(event: events.RunStarted) -> Iterator[str]:
     yield f"kern in {event.root}, branch {event.branch}: {tasks}"
     yield from filter(None, [event.lands])
     until = time.strftime("%a %d %b %H:%M", time.localtime(event.until)) if event.until else ""
-    named = {
+    facts = {
         "run files": event.folder,
         "sandbox": event.sandbox,
         "awake": event.awake and f"the machine does not sleep while this run is on ({event.awake})",
@@ -289,7 +291,7 @@ def _begun(event: events.RunStarted) -> Iterator[str]:
         "forecast": event.forecast,
         "until": until and f"no task and no stage is begun after {until}",
     }
-    yield from (f"{name}: {plain.line(text)}" for name, text in named.items() if text)
+    yield from (f"{name}: {plain.line(text)}" for name, text in facts.items() if text)
     yield from (plain.line(command, 160) for command in event.commands)
     yield from filter(None, [event.yours])
 
@@ -306,9 +308,9 @@ def _below(event: Event) -> list[str]:
         case events.StageFinished(text=text):
             return [f"  {line}" for line in plain.block(text).strip().splitlines()]
         case events.GateEnded(result=ended) if ended.red:
-            shown = plain.block(ended.output).strip().splitlines()[-_OF_A_GATE:]
+            lines = plain.block(ended.output).strip().splitlines()[-_OF_A_GATE:]
             return [
-                f"    {line}" for line in (*shown, *[f"full output: {ended.log}"] * bool(ended.log))
+                f"    {line}" for line in (*lines, *[f"full output: {ended.log}"] * bool(ended.log))
             ]
     return []
 

@@ -46,26 +46,26 @@ def local(moment: str, form: str = "%Y-%m-%d %H:%M") -> str:
 
 def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> None:
     place = store.place(repository.open_at(folder, reading=True).common_dir)
-    found, many = False, set[str]()  # runs with several tasks under way
+    matched, many = False, set[str]()  # runs with several tasks under way
     is_repeated = Repeats()
     for record in _records(place, follow=follow):
         own, above = record["run"], record.get("fleet", "")
         many |= {above} if above else set()
-        named = any(one.startswith(run) for one in (own, above))
+        chosen = any(one.startswith(run) for one in (own, above))
         silent = is_repeated(record) and not as_json
-        if task.casefold() in record.get("task", "").casefold() and named and not silent:
-            text = plain.data(record, None) if as_json else line(record, named=own in many)
+        if task.casefold() in record.get("task", "").casefold() and chosen and not silent:
+            text = plain.data(record, None) if as_json else line(record, with_run=own in many)
             print(text, flush=follow)
-            found = True
-        if found and streams.unread(sys.stdout):
+            matched = True
+        if matched and streams.unread(sys.stdout):
             return
-    wanted = [f"--task {task!r}"] * bool(task) + [f"--run {run!r}"] * bool(run)
-    if wanted and not found:
+    filters = [f"--task {task!r}"] * bool(task) + [f"--run {run!r}"] * bool(run)
+    if filters and not matched:
         raise UsageError(
-            f"nothing in the journal matches {' and '.join(wanted)}",
+            f"nothing in the journal matches {' and '.join(filters)}",
             hint="kern log shows the beginning of each run's id, and the tasks",
         )
-    if not found:
+    if not matched:
         warn("nothing in the journal yet: it begins with the first run")
 
 
@@ -86,7 +86,7 @@ class Repeats:
         return again or own or (kind == "work" and not record.get("commit"))
 
 
-def line(record: Record, *, named: bool = False) -> str:
+def line(record: Record, *, with_run: bool = False) -> str:
     """One record for a person: when, in which run, and what the run said of it; `named`: of which
     task.
     """
@@ -94,9 +94,9 @@ def line(record: Record, *, named: bool = False) -> str:
     run, worker = record.get("fleet", record["run"]), record.get("worker")
     head = f"{when}  {run[:_ID]:{_ID}}  " + (f"{worker}  " if worker else "")
     first, *more = sentences.format_record(record)
-    if named and record["kind"] in _OF_A_TASK:
+    if with_run and record["kind"] in _OF_A_TASK:
         first += f"  ({plain.line(str(record.get('task') or ''), _TASK)})"
-    return plain.block("\n".join(f"{head}{said}" for said in (first, *more)))
+    return plain.block("\n".join(f"{head}{sentence}" for sentence in (first, *more)))
 
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:

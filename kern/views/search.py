@@ -57,14 +57,14 @@ def _documents(papers: Documents) -> Iterator[Passage]:
         more = f" | when: {entry.when}" if entry.when else ""
         place = f"{LEARNINGS}:{entry.at + 1}" if entry.at >= 0 else LEARNINGS
         yield Passage(place, "learning", entry.id, entry.text + more)
-    told = {Kind.RESEARCH: "research", Kind.ATTEMPT: "attempt"}
+    names = {Kind.RESEARCH: "research", Kind.ATTEMPT: "attempt"}
     for task in parse(papers.read(SPEC) or "").tasks:
         body = plain.line("\n".join((task.text, *task.body)), _LONGEST)
         yield Passage(f"{SPEC}:{task.line}", "task", "", body)
         for note in task.notes:
-            if kind := told.get(note.kind):
-                said = plain.line(note.text, _LONGEST)
-                yield Passage(f"{SPEC}:{note.line}", kind, task.text, said)
+            if kind := names.get(note.kind):
+                text = plain.line(note.text, _LONGEST)
+                yield Passage(f"{SPEC}:{note.line}", kind, task.text, text)
 
 
 def _history(repo: Repo) -> Iterator[Passage]:
@@ -77,11 +77,11 @@ def _history(repo: Repo) -> Iterator[Passage]:
         walk = replace(scope, branch=f"{scope.branch}/history/{file.parent.name}")
         number = file.stem.removeprefix("attempt")
         if file.name == "stage1.json":
-            found, kind = record.read(walk, Stage.RESEARCH), "research"
+            attempt, kind = record.read(walk, Stage.RESEARCH), "research"
         elif number.isdigit():
-            found, kind = record.read(walk, Stage.IMPLEMENT, int(number)), "attempt"
+            attempt, kind = record.read(walk, Stage.IMPLEMENT, int(number)), "attempt"
         else:
             continue
-        if found:
-            said = plain.line(" ".join((found.outcome, found.said)), _LONGEST)
-            yield Passage(os.fspath(file), kind, found.key.text, said)
+        if attempt:
+            text = plain.line(" ".join((attempt.outcome, attempt.said)), _LONGEST)
+            yield Passage(os.fspath(file), kind, attempt.key.text, text)

@@ -25,22 +25,22 @@ from kern.views.log import local, warn
 _SHOWN = 12  # lines of an answer or of a gate's output
 
 
-def shown(folder: Path, wanted: str, *, as_json: bool) -> str:
+def shown(folder: Path, words: str, *, as_json: bool) -> str:
     """What `kern show` prints."""
-    found = snapshot(folder, wanted)
-    return plain.data(found) if as_json else plain.block("\n".join(_lines(found)))
+    facts = snapshot(folder, words)
+    return plain.data(facts) if as_json else plain.block("\n".join(_lines(facts)))
 
 
-def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
+def snapshot(folder: Path, words: str) -> dict[str, Any]:
     """The receipt of one task. Keys are stable: they are what `--json` prints."""
     repo = repository.open_at(folder, reading=True)
     past = fold(store.load(store.place(repo.common_dir), warn))
     parsed = Documents(repo.root).spec()[1]
     texts = [task.text for task in parsed.tasks]
-    gone = [text for text in past.tasks if text not in {*texts}]
-    index = order.named(wanted, texts, gone)
+    removed = [text for text in past.tasks if text not in {*texts}]
+    index = order.named(words, texts, removed)
     listed = parsed.tasks[index] if index < len(texts) else None
-    name = (*texts, *gone)[index]
+    name = (*texts, *removed)[index]
     own = past.tasks.get(name, Task(task=name))
     branch = str(own.records[-1].get("branch") or "") if own.records else ""
     walks = _walks(workspace.scope(repo.root, branch or repo.head().name, create=False), name)
@@ -79,8 +79,8 @@ def _walks(scope: Scope, text: str) -> list[Scope]:
     """Where run files of the task lie, the newest last: those of finished tasks, whose folders
     are laid out as the scope's own, and of the one under way.
     """
-    ended = sorted((scope.folder / "history").glob(f"*{history_name('', text)}"))
-    places = [replace(scope, branch=f"{scope.branch}/history/{one.name}") for one in ended]
+    folders = sorted((scope.folder / "history").glob(f"*{history_name('', text)}"))
+    places = [replace(scope, branch=f"{scope.branch}/history/{one.name}") for one in folders]
     return [place for place in (*places, scope) if _stages(place, text)]
 
 
@@ -104,42 +104,42 @@ def _files(repo: Repo, commit: str) -> dict[str, str] | None:
 # ---------------------------------------------------------------- in words
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    number = f"{found['number']}  [{found['marker']}] " if found["number"] else ""
-    yield f"{number}{plain.line(found['task'], 400)}"
-    ends = (SAID.get(found["outcome"], found["outcome"]), found["detail"])
-    told = ": ".join(filter(None, ends))
-    yield plain.line("; ".join(filter(None, (told, found["proved"]))), 700)
-    yield f"SPEC.md line {found['line']}" if found["line"] else "no longer in SPEC.md"
-    if found["began"]:
-        spent = Spent(**{name: found[name] for name in Spent.__dataclass_fields__})
-        yield f"{local(found['began'])} to {local(found['ended'])}; {spent.in_words()}"
-    for stage, sums in found["by_stage"].items():
+def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    number = f"{facts['number']}  [{facts['marker']}] " if facts["number"] else ""
+    yield f"{number}{plain.line(facts['task'], 400)}"
+    ends = (SAID.get(facts["outcome"], facts["outcome"]), facts["detail"])
+    ending = ": ".join(filter(None, ends))
+    yield plain.line("; ".join(filter(None, (ending, facts["proved"]))), 700)
+    yield f"SPEC.md line {facts['line']}" if facts["line"] else "no longer in SPEC.md"
+    if facts["began"]:
+        spent = Spent(**{name: facts[name] for name in Spent.__dataclass_fields__})
+        yield f"{local(facts['began'])} to {local(facts['ended'])}; {spent.in_words()}"
+    for stage, sums in facts["by_stage"].items():
         yield f"  {stage:10} {plain.count(sums['stages'], 'call')}, {Spent(**sums).in_words()}"
-    files, commit = found["files"], found["commit"]
-    lost = ["unknown: git does not have the commit any more"]
-    answers = {f"Answer of {stage}": _end(said) for stage, said in found["answers"].items()}
-    if found["research"]:
+    files, commit = facts["files"], facts["commit"]
+    unknown = ["unknown: git does not have the commit any more"]
+    answers = {f"Answer of {stage}": _end(reply) for stage, reply in facts["answers"].items()}
+    if facts["research"]:
         answers.pop("Answer of research", None)
     sections: dict[str, Iterable[str]] = {
-        "Research": found["research"],
+        "Research": facts["research"],
         **answers,
-        "Attempts": (row for attempt in found["attempts"] for row in _tried(attempt)),
-        "Gates": (row for gate in found["gates"] for row in _gate(gate)),
-        "Files": lost if files is None else (f"{how:8} {path}" for path, how in files.items()),
-        "Refused": found["denied"],
-        "Tried again": (f"{one.get('stage')}: {one.get('reason')}" for one in found["retried"]),
-        "Learnings": found["memory"],
-        "Learned": found["learned"],
-        "Look": [*[f"git show {commit}"] * bool(commit and files is not None), *found["folders"]],
+        "Attempts": (row for attempt in facts["attempts"] for row in _tried(attempt)),
+        "Gates": (row for gate in facts["gates"] for row in _gate(gate)),
+        "Files": unknown if files is None else (f"{how:8} {path}" for path, how in files.items()),
+        "Refused": facts["denied"],
+        "Tried again": (f"{one.get('stage')}: {one.get('reason')}" for one in facts["retried"]),
+        "Learnings": facts["memory"],
+        "Learned": facts["learned"],
+        "Look": [*[f"git show {commit}"] * bool(commit and files is not None), *facts["folders"]],
     }
     for title, every in sections.items():
         rows = [f"  {' ' * (len(row) - len(row.lstrip()))}{plain.line(row, 400)}" for row in every]
         yield from ("", f"{title}:", *rows) if rows else ()
 
 
-def _end(said: str) -> list[str]:
-    return [line for line in plain.block(said).splitlines() if line.strip()][-_SHOWN:]
+def _end(text: str) -> list[str]:
+    return [line for line in plain.block(text).splitlines() if line.strip()][-_SHOWN:]
 
 
 def _tried(attempt: Mapping[str, Any]) -> Iterator[str]:

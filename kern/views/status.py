@@ -58,21 +58,21 @@ def tier(task: spec.Task) -> Any:
 
 def shown(folder: Path, *, everything: bool, as_json: bool) -> str:
     """What `kern status` prints."""
-    found = snapshot(folder, everything=everything or as_json)
-    return plain.data(found) if as_json else plain.block("\n".join(_lines(found)))
+    state = snapshot(folder, everything=everything or as_json)
+    return plain.data(state) if as_json else plain.block("\n".join(_lines(state)))
 
 
 def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints. Unless `everything` is wanted, `tasks` holds
     of a long SPEC.md the first that are open, and `hidden` counts the others.
     """
-    seen = look(repository.open_at(folder, reading=True))
-    repo, parsed, branch = seen.repo, seen.parsed, seen.repo.head().name
+    project = look(repository.open_at(folder, reading=True))
+    repo, parsed, branch = project.repo, project.parsed, project.repo.head().name
     holder, next_task = _holder(repo), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
     past = fold(store.load(store.place(repo.common_dir), warn, size=store.NIGHT))
-    begun = (one for one in reversed(past.runs.values()) if one.branch == branch and one.of("run"))
-    run = next(begun, None)  # no plan
+    latest = (one for one in reversed(past.runs.values()) if one.branch == branch and one.of("run"))
+    run = next(latest, None)  # no plan
     on = bool(alive and holder and run and run.run == holder.run)
     main = run.workers.get(0) if run and on else None
     blocker, numbered = order.blockers(parsed), list(enumerate(parsed.tasks, 1))
@@ -84,7 +84,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     return {
         "root": str(repo.root),
         "branch": branch,
-        "folder": str(seen.scope.folder),
+        "folder": str(project.scope.folder),
         "holder": holder and {"pid": holder.pid, "host": holder.host, "alive": alive},
         "asked": "stop" if holder and control.asked(repo.git_dir, holder.run) else None,
         "waiting": landing.count_waiting(repo),
@@ -95,9 +95,9 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "stage": {"stage": main.doing, "task": main.task, "since": main.since}
         if main and main.doing
         else None,
-        "workers": _workers(seen, run, on=on) if run and any(run.workers) else [],
+        "workers": _workers(project, run, on=on) if run and any(run.workers) else [],
         "run": _run(run, on=on) if run else None,
-        "resume": str(table.resume(seen.at.facts)) if parsed.active else None,
+        "resume": str(table.resume(project.at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
         "held": [need._asdict() for need in order.holds(parsed)],
         "tasks": [
@@ -105,7 +105,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
             for number, task in (numbered if whole else still[:_SHOWN])
         ],
         "hidden": {"done": 0, "open": 0} if whole else hidden,
-        "example": prompts.is_example(seen.papers.read(SPEC) or ""),
+        "example": prompts.is_example(project.papers.read(SPEC) or ""),
         "diagnostics": [
             {"line": fault.line, "message": fault.message}
             for fault in (*parsed.diagnostics, *order.faults(parsed))
@@ -131,7 +131,7 @@ def _task(parsed: Spec, number: int, task: spec.Task, why: str, past: History) -
         "text": task.text,
         "attempts": task.attempts,
         "skipped": len(task.of(Kind.SKIPPED)),
-        "question": notes.words(asked) if (asked := notes.pending(task)) else None,
+        "question": notes.words(question) if (question := notes.pending(task)) else None,
         "tier": str(tier(task)),
         "blocker": (why or None) if task.marker is Marker.PENDING else None,
         "cost_usd": spent.cost_usd,
@@ -148,7 +148,7 @@ def _run(run: Run, *, on: bool) -> dict[str, Any]:
     return {**totals.of_run(run), **so_far, **sums}
 
 
-def _workers(seen: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
+def _workers(project: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
     """Of many at once: what each does since when; then, in no worker's hands, the finished tasks
     that wait to land, or what a run that has ended left in worktrees.
     """
@@ -157,70 +157,72 @@ def _workers(seen: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
         busy = [one for number, one in sorted(run.workers.items()) if number and one.task]
         rows += [(one.number, one.task, one.doing, one.since) for one in busy]
         rows += [(None, task, _LANDS, None) for task in run.queue]
-    elif refs.are_below(seen.repo, "refs/heads/kern/work"):
+    elif refs.are_below(project.repo, "refs/heads/kern/work"):
         from kern.fleet import work
 
-        onto, store = seen.repo.head().branch, seen.repo.store
-        named = ((f"refs/heads/{work.branch(onto, task.key)}", task) for task in seen.parsed.tasks)
-        left = (task for ref, task in named if store.id(ref))
-        rows += [(None, task.text, _LEFT, None) for task in left]
+        onto, store = project.repo.head().branch, project.repo.store
+        branches = (
+            (f"refs/heads/{work.branch(onto, task.key)}", task) for task in project.parsed.tasks
+        )
+        waiting = (task for ref, task in branches if store.id(ref))
+        rows += [(None, task.text, _LEFT, None) for task in waiting]
     return [dict(zip(("worker", "task", "doing", "since"), row, strict=True)) for row in rows]
 
 
 # ---------------------------------------------------------------- in words
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{found['root']}, branch {found['branch']}"
-    yield _counted(found)
-    yield from _under_way(found)
-    if found["run"]:
-        yield _spent(found["run"])
-    if found["waiting"]:
-        yield f"{plain.count(found['waiting'], 'finished commit')} to land: {_WAITS}"
-    if found["resume"] and not (found["holder"] and found["holder"]["alive"]):
-        yield f"next: {found['resume']}"
+def _lines(state: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{state['root']}, branch {state['branch']}"
+    yield _counted(state)
+    yield from _under_way(state)
+    if state["run"]:
+        yield _spent(state["run"])
+    if state["waiting"]:
+        yield f"{plain.count(state['waiting'], 'finished commit')} to land: {_WAITS}"
+    if state["resume"] and not (state["holder"] and state["holder"]["alive"]):
+        yield f"next: {state['resume']}"
     yield ""
-    at_work = {one["task"]: one for one in found["workers"]}
-    for task in found["tasks"]:
+    at_work = {one["task"]: one for one in state["workers"]}
+    for task in state["tasks"]:
         still = task["marker"] == Marker.PENDING
         yield _line(task, at_work.pop(task["text"], {}) if still else {})
-    hidden = {"finished": found["hidden"]["done"], "more open": found["hidden"]["open"]}
+    hidden = {"finished": state["hidden"]["done"], "more open": state["hidden"]["open"]}
     if rest := ", ".join(f"{count} {what}" for what, count in hidden.items() if count):
         yield f"and {rest}: kern status --all"
-    if found["example"]:
+    if state["example"]:
         yield f"{SPEC} is still the example: {_FIRST} takes its place"
-    elif not found["tasks"] and not hidden["finished"] and not found["diagnostics"]:
+    elif not state["tasks"] and not hidden["finished"] and not state["diagnostics"]:
         yield f"no task in {SPEC} yet: {_FIRST}"
     for key, title in (("help", "needs you:"), ("held", "held:")):
-        rows = found[key]
+        rows = state[key]
         yield from ("", title) if rows else ()
         for one in rows[:_SHOWN]:
             yield f"{one['number']:4}  {plain.line(one['why'], 400)}"
             yield f"      {one['do']}"
         if (more := len(rows) - _SHOWN) > 0:
             yield f"and {more} more: kern status --json | jq .{key}"
-    for fault in found["diagnostics"]:
+    for fault in state["diagnostics"]:
         yield f"line {fault['line']}: {plain.line(fault['message'])}"
-    yield from ("", f"run files: {found['folder']}")
+    yield from ("", f"run files: {state['folder']}")
 
 
-def _counted(found: Mapping[str, Any]) -> str:
+def _counted(state: Mapping[str, Any]) -> str:
     """Of the tasks that kern carries out; a parent is ticked with its last subtask."""
-    counts, under_way = found["to_do"], len(found["workers"])
+    counts, under_way = state["to_do"], len(state["workers"])
     active, pending = counts["active"] + under_way, max(counts["pending"] - under_way, 0)
     parents = plain.count(counts["parents"], "parent")
     more = {
-        f", {len(found['help'])} need you": found["help"],
-        f", {len(found['held'])} held": found["held"],
+        f", {len(state['help'])} need you": state["help"],
+        f", {len(state['held'])} held": state["held"],
         f"; {parents} of subtasks, {counts['parents_done']} done": counts["parents"],
     }
     rest = "".join(text for text, count in more.items() if count)
     return f"{counts['done']} done, {active} in progress, {pending} pending{rest}"
 
 
-def _under_way(found: Mapping[str, Any]) -> Iterator[str]:
-    holder, run, workers, stage = (found[key] for key in ("holder", "run", "workers", "stage"))
+def _under_way(state: Mapping[str, Any]) -> Iterator[str]:
+    holder, run, workers, stage = (state[key] for key in ("holder", "run", "workers", "stage"))
     if not holder:
         return
     if not holder["alive"]:
@@ -236,7 +238,7 @@ def _under_way(found: Mapping[str, Any]) -> Iterator[str]:
     on = run and run["under_way"]
     how = f"run in progress{doing}" if on else "kern is busy, but no run is in progress"
     yield f"{how}: pid {holder['pid']}"
-    if found["asked"]:
+    if state["asked"]:
         yield f"stops after {'the stages in progress' if workers else 'this stage'}"
 
 
@@ -256,12 +258,12 @@ def _spent(run: Mapping[str, Any]) -> str:
 
 def _line(task: Mapping[str, Any], at_work: Mapping[str, Any]) -> str:
     """`at_work`: what a worker does of it, which SPEC.md does not tell."""
-    told = {plain.count(task["attempts"], "attempt"): task["attempts"]}
+    details = {plain.count(task["attempts"], "attempt"): task["attempts"]}
     cost = Cost(task["cost_usd"], task["unpriced"])
-    told |= {str(cost): cost != Cost()}
+    details |= {str(cost): cost != Cost()}
     why = plain.line(task["blocker"] or "", 120)
-    told |= {why: why and why != order.OPEN_SUBTASKS}
-    parts = [text for text, shown in told.items() if shown]
+    details |= {why: why and why != order.OPEN_SUBTASKS}
+    parts = [text for text, is_shown in details.items() if is_shown]
     if at_work and at_work["worker"] is not None:
         does = f"{plain.line(at_work['doing'], 60)}, {_took(at_work['since'])}"
         parts.insert(0, f"worker {at_work['worker']}: {does}")
