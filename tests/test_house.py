@@ -68,6 +68,7 @@ OWNERS = {
     "psutil": "system",
     "jinja2": "views",
     "distributed": "fleet",
+    "mcp": "cli",
     "numpy": "memory",
     "safetensors": "memory",
     "tokenizers": "memory",
@@ -298,7 +299,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     text = (TOP / "pyproject.toml").read_text()
     listed = text.partition("\ndependencies = [")[2].partition("]")[0]
     names = set(re.findall(r'"([a-z0-9]+)', listed))
-    extras = re.findall(r"^(?:http|dask|semantic) = \[(.*)\]", text, re.M)
+    extras = re.findall(r"^(?:http|dask|mcp|semantic) = \[(.*)\]", text, re.M)
     extra = {name for one in extras for name in re.findall(r'"([a-z0-9]+)', one)} - {"wordllama"}
     assert names.isdisjoint(extra)
     assert names | extra == {"gitpython" if name == "git" else name for name in OWNERS}

@@ -27,7 +27,7 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, [f"\n{w}" if re.match(r"-[ \[]", w) else w for w in args])
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        commands: dict[str, Any] = {**self.commands}
+        commands: dict[str, Any] = {n: one for n, one in self.commands.items() if not one.hidden}
         panels = dict.fromkeys(str(one.rich_help_panel) for one in commands.values())
         for panel in panels:
             with formatter.section(panel):

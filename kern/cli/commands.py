@@ -110,11 +110,15 @@ def plan(
 
 
 @app.command(rich_help_panel="Run")
-def stop(now: Annotated[bool, Option("--now", help="At once, as Ctrl-C does.")] = False) -> None:
+def stop(
+    now: Annotated[bool, Option("--now", help="At once, as Ctrl-C does.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
     """End the run in progress after its current stage."""
     from kern.cli import admin
 
-    admin.stop(Path.cwd(), now=now)
+    with options.said(as_json):
+        admin.stop(Path.cwd(), now=now)
 
 
 @app.command(rich_help_panel="Tasks")
@@ -126,27 +130,31 @@ def add(
     under: Annotated[str, Option(metavar="TASK", help="The task that it belongs to.")] = "",
     yes: Annotated[bool, Option("--yes", help="With -: add without asking.")] = False,
     dry_run: Annotated[bool, Option("-n", "--dry-run", help="With -: only show them.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import tasks
 
     if ((yes or dry_run) and task != "-") or ((after or gate or judge or under) and task == "-"):
         raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
-    if task == "-":
-        tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
-    else:
-        tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
+    with options.said(as_json):
+        if task == "-":
+            tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
+        else:
+            tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
 
 
 @app.command(rich_help_panel="Tasks")
 def answer(
     task: Annotated[str, Argument(help="Its number in kern status, or a part of its text.")] = "",
     text: options.Words = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Answer a question; without arguments, list them."""
     from kern.cli import tasks
 
-    tasks.answer(Path.cwd(), task, " ".join(text or ()))
+    with options.said(as_json):
+        tasks.answer(Path.cwd(), task, " ".join(text or ()))
 
 
 @app.command(rich_help_panel="Tasks")
@@ -321,3 +329,16 @@ def help(topic: Annotated[str, Argument(help="A page, or a command.")] = "") -> 
     from kern.cli import admin
 
     admin.help(topic)
+
+
+@app.command(hidden=True)
+def mcp() -> None:
+    """Give the agent that you talk to seven tools, by MCP on standard input and output."""
+    try:
+        from kern.cli import mcp
+    except ImportError as exc:
+        raise UsageError(
+            f"kern mcp needs version 2 of the MCP SDK, and Python finds no {exc.name}",
+            hint="pip install 'kern[mcp]'",
+        ) from None
+    mcp.serve()

@@ -1,5 +1,7 @@
 """Arguments and options as typer has them, and how their values are read."""
 
+import contextlib
+import io
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,6 +14,17 @@ from kern import plain
 from kern.errors import UsageError
 
 ITERATIONS, DELAY = 5, 10.0
+
+
+@contextlib.contextmanager
+def said(as_json: bool) -> Iterator[None]:
+    """What a command says of what it did, as data where that is asked for."""
+    if not as_json:
+        yield
+        return
+    with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.redirect_stderr(text):
+        yield
+    print(plain.data({"said": text.getvalue().strip()}))
 
 
 def duration(text: str) -> float:
