@@ -5,8 +5,9 @@ There is no CLI: kern's own Python runs `http_loop`, whose one tool is a shell.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from kern.agents import faults, places, protocol, transcript
 from kern.agents.places import Place
@@ -17,7 +18,7 @@ from kern.errors import UsageError
 from kern.model import Act, Aide, Stage
 
 _LOOP = f"{__file__.removesuffix('.py')}_loop.py"
-_EDIT = 'correct it: [agent.http] in kern.toml; url = "http://localhost:11434/v1" is Ollama\'s'
+_EDIT = '[agent.http] in kern.toml: url = "http://localhost:11434/v1"; model = "qwen3-coder"'
 _COMMAND_S = 120.0  # of a role that only looks
 _MOST_TURNS = 200  # of a stage
 _MAY = {False: "In this stage nothing can be changed: use it to look and to search.", True: ""}
@@ -30,12 +31,11 @@ def agent(endpoint: Endpoint) -> Agent:
     login = f"see that {url} answers, and {named}: kern help settings"
 
     def start(call: Call) -> Start:
-        """Raises UsageError where no model is named."""
-        if not (model := call.model or endpoint.model):
-            raise UsageError(
-                f"no model is named for the {call.role} stage, and {url} has none of its own",
-                hint='model = "qwen3-coder" below [agent.http], or kern --model qwen3-coder',
-            )
+        """Raises UsageError where no endpoint or no model is named."""
+        model = call.model or endpoint.model
+        if not url or not model:
+            what = f"no model is named, and {url} has none of its own" if url else "no url is named"
+            raise UsageError(f"{call.role} stage: {what}", hint=_EDIT)
         begun = _begin(
             **{"url": url, "key": key, "turns": _MOST_TURNS, "model": model},
             effort={"xhigh": "high", "max": "high"}.get(call.effort, call.effort),
@@ -45,21 +45,12 @@ def agent(endpoint: Endpoint) -> Agent:
         )
         return Start([call.program, *begun])
 
-    def admit(env: Mapping[str, str], *, root: bool) -> None:
-        """Also where it is not set up."""
-        if not url:
-            raise protocol.Unusable("nothing says which endpoint http asks", _EDIT)
-        if key and not env.get(key, "").strip():
-            said = f"{key} is to hold the key of {url}, and is not set"
-            raise protocol.Unusable(said, f"export {key}=…")
-
     host = places.host(url)
     return Agent(
         name="http",
         start=start,
         read=partial(_read, url, login),
         watch=watch,
-        admit=admit,
         program=sys.executable,
         install="correct it under [agent.http] in kern.toml",
         login=login,
@@ -76,40 +67,40 @@ def agent(endpoint: Endpoint) -> Agent:
 
 
 def _read(url: str, login: str, seen: Iterable[Object], ended: Ended) -> Answer:
-    result = next((one for one in seen if one.get("type") == "result"), None)
-    if result is None:
+    """Its last message is the answer."""
+    said, wrong = list[Object](), dict[str, Any]()
+    for one in seen:
+        said += [one] if one.get("type") == "assistant" else []
+        wrong = one if one.get("type") == "error" else wrong
+    if not wrong and (ended.code or not said):
         raise faults.unanswered("http", ended, login=login)
     found = protocol.made(
-        str(result["result"]),
-        turns=result["turns"],
-        cost=transcript.number(result["cost"]),
-        tokens=result["usage"],
+        "" if wrong else str(said[-1]["text"]),
+        turns=len(said),
+        tokens=transcript.tokens(one["usage"] for one in said),
     )
-    if about := transcript.part(result, "fault"):
-        error = _error(about, url, login)
-        error.answer = found
-        raise error
+    if wrong:
+        raise _error(wrong, url, login, found)
     return found
 
 
 def watch(value: Object) -> Act | None:
     if value.get("type") != "assistant":
         return None
-    calls = tuple(transcript.call("sh", {"command": one}) for one in value["commands"])
+    calls = (transcript.call("sh", value),) if value["command"] else ()
     return Act(str(value["turn"]), calls, value["usage"])
 
 
-def _error(about: Object, url: str, login: str) -> AgentError:
-    said, status, at = about["said"], about["status"], about["at"]
-    if about["bound"]:
-        return protocol.Failed(f"the agent was ended: {said}")
+def _error(wrong: Object, url: str, login: str, found: Answer) -> AgentError:
+    said, status, at = wrong["said"], wrong["status"], wrong["at"]
+    if status < 0:
+        return protocol.Failed(f"the agent was ended: {said}", answer=found)
     if status in (*range(300, 400), 405) or (status == 404 and "model" not in said.lower()):
-        return protocol.Unusable(
-            f"{url} answers {status}, and has no chat completions: {said}", _EDIT
-        )
-    resets_at = round(at + about["after"]) if about["after"] else None
-    named = {"status": status or None, "resets_at": resets_at, "at": at}
-    return faults.of_api("http", said, login=login, **named)
+        told = f"{url} answers {status}, and has no chat completions: {said}"
+        return protocol.Unusable(told, _EDIT, found)
+    named = {"status": status or None, "at": at, "answer": found}
+    resets_at = round(at + wrong["after"]) if wrong["after"] else None
+    return faults.of_api("http", said, login=login, resets_at=resets_at, **named)
 
 
 def _begin(**given: object) -> list[str]:

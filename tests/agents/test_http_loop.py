@@ -33,6 +33,7 @@ from tests.kit.scripted_server import ScriptedServer, Turn, bash, say
 
 pytestmark = pytest.mark.slow
 needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+CUT = '{"choices": [{"message": {"content": "Ha"}, "finish_reason": "length"}]}'
 DONE = say("Did it.\n\nSUCCESS")
 
 
@@ -71,11 +72,11 @@ def played(root: Path, *turns: Turn, **about: Any) -> Ran:
 
 
 def test_commands_run_until_a_message_has_none(repo: Path) -> None:
-    two = say("First\n```sh\necho a\n```\nthen\n~~~bash\nfalse\n~~~\n")
+    two = say("First\n```sh\necho a\n```\nthen\n~~~bash\ncd /; false\n~~~\n")
     ran = played(repo, two, bash("echo $GW_KEY- > key"), DONE, env={**os.environ, "GW_KEY": "x"})
     assert ran.reply and ran.fault is None
     assert (ran.reply.text, ran.reply.turns) == ("Did it.\n\nSUCCESS", 3)
-    assert ran.outputs == ["[exit 0]\na\n", "[exit 1]\n", "[exit 0]\n"]
+    assert ran.outputs == ["[exit 1]\na\n", "[exit 0]\n"]
     assert (repo / "key").read_text() == "x-\n", "here it is nobody's key"
     played(repo, bash("echo $GW_KEY- > key"), DONE, env={**os.environ, "GW_KEY": "x"}, key="GW_KEY")
     assert (repo / "key").read_text() == "-\n"
@@ -97,8 +98,8 @@ def test_commands_run_until_a_message_has_none(repo: Path) -> None:
 )
 def test_what_is_neither_commands_nor_an_answer_runs_nothing(repo: Path, text: str) -> None:
     ran = played(repo, say(text), bash("echo on"), DONE)
-    assert ran.fault is None and ran.outputs == ["[exit 0]\non\n"]
-    assert not (repo / "x").exists()
+    assert ran.fault is None and ran.outputs[1:] == ["[exit 0]\non\n"]
+    assert ran.outputs[0].startswith("Nothing was run.") and not (repo / "x").exists()
     ran = played(repo, *[say(text)] * 30)
     assert ran.fault and "in a circle: 4 times in a row Nothing was run" in ran.fault.message
     assert type(ran.fault) is Failed
@@ -137,7 +138,7 @@ def test_a_command_waits_for_nobody_and_not_for_ever(repo: Path) -> None:
     started = ran.outputs[0].split()
     assert started[:3] == ["[exit", "0]", "got"]
     assert not Path(f"/proc/{started[3]}/exe").exists(), "it lives"  # a zombie has none
-    assert "ended after 1 s" in ran.outputs[1] and not (repo / "x").exists()
+    assert "ended after 1 s or 100 MB" in ran.outputs[1] and not (repo / "x").exists()
     assert "it cannot be run" in ran.outputs[2]
     assert len(ran.outputs[3]) < 25_000 and "[left out]" in ran.outputs[3]
     assert ran.outputs[3].endswith("end\n")
@@ -180,48 +181,29 @@ def test_a_full_context_is_cleared_of_old_outputs(repo: Path) -> None:
     assert ["left out" in one["content"] for one in sent[3::2]] == [True] * 4 + [False] * 2
 
 
-def chunk(text: str = "", **more: object) -> str:
-    value = {"choices": [{"delta": {"content": text}, **more}]}
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
-
-
-END = chunk(finish_reason="stop")
-WHOLE = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
-
-
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (chunk("a\u2028b\u0085c 😀") + END + "data: [DONE]\n\n", "a\u2028b\u0085c 😀"),
-        (": hello\r\n\r\n" + (chunk("Ha") + END).replace("\n", "\r\n"), "Ha"),
-        ("event: x\nid: 3\n" + chunk("Ha") + "data: [DONE]", "Ha"),
-        (
-            'data: {"choices": [{"delta": {"content": "\\ud83d"}}]}\n' + chunk("!") + END,
-            "\ufffd!",
-        ),
-        (json.dumps(WHOLE, indent=2), "Hi"),
-    ],
-)
-def test_an_answer_in_any_shape_is_read(repo: Path, body: str, text: str) -> None:
-    ran = played(repo, {"raw": body})
-    assert ran.reply and ran.reply.text == text and ran.fault is None, ran.fault
+def test_an_answer_in_many_lines_with_half_a_letter_is_read(repo: Path) -> None:
+    choice = {"message": {"content": "a\u2028b 😀"}, "finish_reason": "stop"}
+    ran = played(repo, {"raw": json.dumps({"choices": [choice]}, indent=2)})
+    assert ran.reply and ran.reply.text == "a\u2028b 😀" and ran.fault is None, ran.fault
+    half = '{"choices": [{"message": {"content": "```sh\\necho \\ud83d\\n```"}}]}'
+    assert "it cannot be run" in played(repo, {"raw": half}, DONE).outputs[0]
 
 
 @pytest.mark.parametrize(
     ("turn", "grade", "said"),
     [
-        ({"drop": chunk("Ha")}, TryAgain, "broke off in its middle"),
-        ({"raw": chunk("Ha") + 'data: {"choi'}, TryAgain, "no chat completion"),
-        ({"raw": ""}, TryAgain, "it is empty"),
+        ({"drop": '{"choices": [{"me'}, TryAgain, "no chat completion"),
+        ({"raw": 'data: {"choices": []}'}, TryAgain, "no chat completion"),
+        ({"raw": ""}, TryAgain, "no chat completion"),
         ({"raw": "<h1>Welcome</h1>"}, TryAgain, "no chat completion"),
         ({"raw": '{"message": {"content": "Ollama"}}'}, TryAgain, "no chat completion"),
-        ({"raw": 'data: {"choices": [{"delta": 3}]}'}, TryAgain, "no chat completion"),
+        ({"raw": '{"choices": [{"message": 3}]}'}, TryAgain, "no chat completion"),
+        ({"raw": "[3]"}, TryAgain, "no chat completion"),
         ({"raw": "[" * 100_000}, TryAgain, "no chat completion"),
         ({"raw": '{"error": "model x not found"}'}, Unusable, "does not know the model"),
-        ({"raw": 'data: {"error": {"message": "boom"}}\n'}, TryAgain, "boom"),
-        ({"raw": chunk("Ha", finish_reason="length")}, Failed, "cut the answer: length"),
+        ({"raw": '{"error": {"message": "boom"}}'}, TryAgain, "boom"),
+        ({"raw": CUT}, Failed, "cut the answer: length"),
         ({"raw": "x" * 64_000_000}, Failed, "does not end"),
-        ({"raw": chunk("word " * 500) * 25_000}, Failed, "does not end"),
         ({"status": 401, "message": "no"}, Unusable, "http is not logged in"),
         ({"status": 402, "message": "no"}, Unusable, "the account cannot pay"),
         ({"status": 404, "message": "page not found"}, Unusable, "no chat completions"),
