@@ -414,6 +414,31 @@ def test_a_red_gate_sends_the_agent_back_in_the_same_process(
     assert sizes[1] / sizes[0] <= 1.45, sizes  # 1.36 with 2.1.197
 
 
+def test_an_api_that_goes_away_after_the_hook_sent_the_agent_back_is_waited_for(
+    kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERN_TEST_WAITS", "0.1")
+    (repo / "SPEC.md").write_text(RED)
+    git("commit", "--quiet", "--all", "--message=a gate")
+    away = [fault(529, "overloaded_error", "Overloaded")]
+    server = serve(
+        research=[READY],
+        implement=[
+            [bash("echo hi > hi.txt"), DONE, {"drop": "data: {"}],
+            *(away, away, away),
+            [bash("echo hello > hi.txt"), DONE],
+        ],
+        commit=[say("greet")],
+    )
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert begun(server) == ["research", *["implement"] * 5, "commit"]
+    assert "(529 Overloaded); next try" in ran.out and "waited " in ran.out
+    (kept,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
+    assert git("show", f"{kept}:hi.txt") == "hi" and kept.endswith("/1-retry")
+    assert "Attempt" not in (repo / "SPEC.md").read_text()
+
+
 # -------------------------------------------------------------------- in a sandbox
 
 
