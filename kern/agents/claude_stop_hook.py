@@ -60,17 +60,14 @@ def feedback(asked: dict[str, Any], run: str, gates: list[Gate]) -> str:
 
 def _red(name: str, command: str, seconds: float, again: int | None) -> str:
     """How it failed, where it did twice, as kern has it run once more."""
-    began = time.monotonic()
-    told, late = _once(name, command, seconds)
-    usual = not late and time.monotonic() - began < _LONG_S
-    once_more = usual if again is None else again
-    return _once(name, command, seconds)[0] if told and once_more else told
+    began, told = time.monotonic(), _once(name, command, seconds)
+    if again is None:
+        again = time.monotonic() - began < min(seconds or _LONG_S, _LONG_S)
+    return _once(name, command, seconds) if told and again else told
 
 
-def _once(name: str, command: str, seconds: float) -> tuple[str, bool]:
-    """How it failed, with the end of what it printed; empty where it is green. And whether its time
-    was over.
-    """
+def _once(name: str, command: str, seconds: float) -> str:
+    """How it failed, with the end of what it printed; empty where it is green."""
     argv, null, late = ["sh", "-c", command], subprocess.DEVNULL, False
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(argv, stdin=null, stdout=out, stderr=out, start_new_session=True)
@@ -84,7 +81,7 @@ def _once(name: str, command: str, seconds: float) -> tuple[str, bool]:
         end = out.read().decode("utf-8", "replace").strip() or "(nothing)"
     how = f"not done after {seconds:g} s" if late else f"exit {child.returncode}"
     told = f"{name} is red ({how}). The end of what `{command}` printed:\n{end}"
-    return told if child.returncode else "", late
+    return told if child.returncode else ""
 
 
 if __name__ == "__main__":

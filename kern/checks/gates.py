@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.checks import result as results
 from kern.config import Gate
 from kern.model import Result
 from kern.sandbox import closed
@@ -45,25 +44,15 @@ class Gates:
         """How it ended on that tree, where this run saw it: tools and services come and go."""
         return self._ended.get((tree, gate.name, gate.command))
 
-    def run(self, gate: Gate, tree: str, *, before: bool = False, exact: str = "") -> Result:
-        """Run it where `exact` lies, and remember by `tree` how it ended. `before`: the task, whose
-        stage files its output is none of.
-        """
+    def run(self, gate: Gate, exact: str, *, before: bool = False) -> Result:
+        """Where `exact` lies. `before`: the task, whose stage files its output is none of."""
         room = self.furnish(exact, gate.room)
         end = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
-        return self.remember(gate, tree, replace(end, strict=gate.strict, known_red=gate.known_red))
+        return replace(end, strict=gate.strict, known_red=gate.known_red)
 
     def remember(self, gate: Gate, tree: str, end: Result) -> Result:
         self._ended[tree, gate.name, gate.command] = end
         return end
-
-    def counted(self, gate: Gate, tree: str, first: Result, once: Callable[[], Result]) -> Result:
-        """Its end on that tree, for which `once` runs it once more where the `first` is red."""
-        if not results.runs_again(gate, first):
-            return first
-        return self.remember(gate, tree, results.combined(first, once()))
-
-    # Of these nothing is remembered.
 
     def outside(self, gate: Gate) -> Result:
         """How it ends where no sandbox holds it."""

@@ -14,8 +14,9 @@ from kern.errors import KernError
 from kern.git import environment
 from kern.git.environment import GitFailed
 from kern.git.repository import Change, Entry, Head, Repo
+from kern.system import waits
 
-SIGNING_S = 60.0  # for one signature
+_SIGNING_S = 60.0  # for one signature
 _MOST_ASKED = 20  # names or commits; each may read all of the file's history
 
 
@@ -141,9 +142,7 @@ def signs(repo: Repo) -> bool:
     return repo.signs and repo.is_set("commit.gpgsign")
 
 
-def create(
-    repo: Repo, tree: str, parent: str, message: str | bytes, timeout: float, *, author: str = ""
-) -> str:
+def create(repo: Repo, tree: str, parent: str, message: str | bytes, *, author: str = "") -> str:
     """The person's commit, signed where they sign; no ref names it yet. `author`: somebody else, as
     a commit has it. Raises KernError where git makes none, or their program that signs waits for
     somebody.
@@ -152,7 +151,7 @@ def create(
     above = ("-p", parent) if parent else ()
     argv = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", sign, tree, *above)
     given = plain.encode(message) if isinstance(message, str) else message
-    most = min(timeout or SIGNING_S, SIGNING_S)
+    most = waits.scaled(_SIGNING_S)
     try:
         code, out, why = repo.run(*argv, given=given, env=_author(author), timeout=most)
     except TimeoutError:
@@ -168,14 +167,14 @@ def create(
     return out.decode().strip()
 
 
-def transplanted(repo: Repo, commit: str, tree: str, parent: str, timeout: float = 0) -> str:
+def transplanted(repo: Repo, commit: str, tree: str, parent: str) -> str:
     """One of kern's commits made anew with another tree on another parent: what it says and who
     wrote it stay. The person commits it now; no hook runs: the old commit's have.
     """
     raw = repo.data(repo.commit_id(commit), "commit").decode("utf-8", "surrogateescape")
     header, _, message = raw.partition("\n\n")
     author = re.findall(r"^author (.*)$", header, re.M)[0]
-    return create(repo, tree, parent, message, timeout, author=author)
+    return create(repo, tree, parent, message, author=author)
 
 
 def _author(line: str) -> dict[str, str]:

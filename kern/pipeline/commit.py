@@ -154,8 +154,7 @@ def _make(
     trailer = briefs.trailer(key, imports.references(task)).splitlines()
     lacking = "\n".join(line for line in trailer if line not in there)
     words = site.repo.git("stripspace", given=plain.encode(f"{message}\n\n{lacking}\n"))
-    timeout = site.caller.settings.total(Stage.COMMIT)
-    sha = history.create(site.repo, whole, at.head.commit, words, timeout)
+    sha = history.create(site.repo, whole, at.head.commit, words)
     assert at.start is not None
     refs.hold(site.repo, at.start, f"{sha}^{{tree}}")
     record.note_commit(site.scope, key, Made(sha, learned, votes))

@@ -58,7 +58,7 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
     site.caller.heed()
     site.sink(GateStarted(setting.label, "", before=before))
     try:
-        end = replace(site.gates, furnish=furnish).run(setting, tree, exact=tree)
+        end = replace(site.gates, furnish=furnish).run(setting, tree)
     finally:
         site.rooms.room.fill(tree)
         (site.scope.folder / "gate-hidden.log").unlink(missing_ok=True)

@@ -179,8 +179,7 @@ def on_top(
         proof = _proven(site, where or (lambda: site), task, (whole, merged), commit, head)
     if (commit.tree, commit.parents) == (whole, (head,)):
         return commit.sha, proof
-    timeout = site.caller.settings.total(Stage.COMMIT)
-    return history.transplanted(repo, commit.sha, whole, head, timeout), proof
+    return history.transplanted(repo, commit.sha, whole, head), proof
 
 
 def _merged(repo: Repo, commit: Commit, head: str) -> tuple[str, list[str]]:
@@ -330,7 +329,7 @@ def undo(repo: Repo, papers: Documents, wanted: str) -> str:
         tree = repo.tree_with(tree, {SPEC: Entry(there.mode, repo.blob(plain.encode(text)))})
     subject = f'Revert "{commit.subject}"'
     message = f"{subject}\n\nThis reverts commit {commit.sha}.\n\n{_UNDONE} {name}\n"
-    new = history.create(repo, tree, head.commit, message, history.SIGNING_S)
+    new = history.create(repo, tree, head.commit, message)
     if not branch.advance(repo, head, new, subject):
         raise KernError("the branch has moved meanwhile; nothing was changed", hint="try again")
     follow(repo, papers)

@@ -74,19 +74,20 @@ def run_gate(
     """How it ends on exactly that tree; a red one once more, and with what it may lack. `rewrote`:
     looks at the tree as the gate left it, which is else put back.
     """
-    known_by = subject(site, tree)
 
     def once() -> Result:
         site.caller.heed()
         site.sink(GateStarted(gate.label, gate.command, before=before))
         with attempt.watched(site, gate.label, back="" if rewrote else tree):
-            end = site.gates.run(gate, known_by, before=before, exact=tree)
+            end = site.gates.run(gate, tree, before=before)
         if rewrote:
             rewrote(end)
         return end.against(red_before)
 
-    end = site.gates.counted(gate, known_by, once(), once)
-    return site.gates.remember(gate, known_by, _explained(site, gate, end))
+    end = once()
+    if result.runs_again(gate, end):
+        end = result.combined(end, once())
+    return site.gates.remember(gate, subject(site, tree), _explained(site, gate, end))
 
 
 def _explained(site: Site, gate: Gate, end: Result) -> Result:

@@ -5,6 +5,7 @@ earlier run has left; and what would end a night that nobody watches, tried whil
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -23,7 +24,7 @@ from kern.git.refs import StartRef
 from kern.git.repository import Repo
 from kern.git.room import Room, outermost
 from kern.journal import store
-from kern.model import Marker, Stage
+from kern.model import Marker
 from kern.models import ROLES
 from kern.pipeline import agents, attempt, isolation, landing, preflight, project, site, trust
 from kern.pipeline.rooms import Rooms
@@ -255,13 +256,10 @@ def _require_program(site: Site, hook: Path) -> None:
         site.warn(f"git passes over {hook}, which is not executable: chmod +x, if it is meant")
         return
     with hook.open("rb") as file:
-        first = os.fsdecode(file.readline(400)).strip()
-    program, *more = first.removeprefix("#!").split() or [""]
-    if Path(program).name == "env" and more and not more[0].startswith("-"):
-        program = more[0]
-    if first.startswith("#!") and program and not shutil.which(program):
+        named = re.match(r"#!\s*(?:\S*/env\s+)?([^\s-]\S*)", os.fsdecode(file.readline(400)))
+    if named and not shutil.which(named[1]):
         raise UsageError(
-            f"no commit could be made: the {hook.name} hook needs {program}, which is not there",
+            f"no commit could be made: the {hook.name} hook needs {named[1]}, which is not there",
             hint=f"install it, or correct the first line of {hook}",
         )
 
@@ -270,7 +268,7 @@ def _sign(site: Site) -> None:
     """Which may ask the person."""
     began = time.monotonic()
     empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
-    history.create(site.repo, empty, "", "", site.caller.settings.total(Stage.COMMIT))
+    history.create(site.repo, empty, "", "")
     if (took := time.monotonic() - began) > _SLOW_S:
         site.warn(
             f"signing took {took:.0f} s: if it asks each time, the night stops there; --no-sign "

@@ -22,7 +22,7 @@ class Waits:
 
     def __init__(self, site: Site) -> None:
         self.caller, self.steered, self.options = site.caller, site.steered, site.options
-        self.most = site.caller.settings.max_wait
+        self.most = site.caller.settings.max_wait if site.options.wait else 0.0
         self.outage: events.Outage | None = None  # the last wait for the API
         self.count, self.waited = 0, 0.0  # for one limit, or one outage
 
@@ -51,7 +51,7 @@ class Waits:
         if limit.resets_at is not None:
             # It may hold longer than it said, and the next answer say the same again.
             seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.count, 4)
-        if not self.options.wait or self.waited + seconds > self.most:
+        if self.waited + seconds > self.most:
             raise LimitReached(f"{limit}; {self._unwaited()}", hint=limit.hint)
         self.caller.sink(LimitReset(str(limit), seconds, now + seconds))
         self._sleep(seconds, now + seconds)
@@ -59,14 +59,12 @@ class Waits:
     def _answer(self, fault: Outage) -> None:
         """A while, longer each time."""
         if not self.outage:  # what was waited for a limit before does not count
-            self.waited = 0.0
-        left = (self.most if self.options.wait else 0.0) - self.waited
-        seconds = max(min(pause(self.waited), left), 0.0)
+            self.count, self.waited = 0, 0.0
+        seconds = max(min(pause(self.waited), self.most - self.waited), 0.0)
         since, until = self.caller.away, self.options.clock() + seconds
-        number = self.outage.number + 1 if self.outage else 1
         said = _away(since, fault.reason, until)
-        self.outage = events.Outage(said, since, until, seconds, number)
-        if seconds or number > 1:
+        self.outage = events.Outage(said, since, until, seconds, self.count + 1)
+        if seconds or self.count:
             self.caller.sink(self.outage)
         if not seconds:
             said = f"{_away(since, fault.reason)}; {self._unwaited()}"

@@ -207,31 +207,32 @@ def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
     _copy(where)
 
 
-def _needed(folder: Path | None) -> dict[str, bytes]:
+def _needed(folder: Path) -> dict[str, bytes]:
     """What resuming needs of a folder."""
-    files = folder.glob("*.json") if folder else ()
+    files = folder.glob("*.json")
     numbered = (file for file in files if re.fullmatch(r"(stage|attempt)\d+\.json", file.name))
     return {file.name: read(file) or b"" for file in numbered if not file.is_symlink()}
 
 
 def _copy(where: Scope) -> None:
     """After each change, so that no copy is ahead."""
-    if where.copies is None:
-        return
-    ours, there = _needed(where.folder), _needed(where.copies)
-    for name in sorted(there.keys() - ours.keys()):
-        (where.copies / name).unlink(missing_ok=True)
-    for name, data in ours.items():
-        if there.get(name) != data:
-            where.copies.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace(where.copies / name, data)
+    if where.copies:
+        _mirror(where.folder, where.copies)
 
 
 def restore(where: Scope) -> None:
     """From the copies, where nothing of them is left."""
-    if not _needed(where.folder):
-        for name, data in _needed(where.copies).items():
-            replace(where.folder / name, data)
+    if where.copies and not _needed(where.folder):
+        _mirror(where.copies, where.folder)
+
+
+def _mirror(folder: Path, other: Path) -> None:
+    wanted, there = _needed(folder), _needed(other)
+    for name in sorted(there.keys() - wanted.keys()):
+        (other / name).unlink(missing_ok=True)
+    for name in (name for name, data in wanted.items() if there.get(name) != data):
+        other.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace(other / name, wanted[name])
 
 
 def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ from kern.journal.history import History, Run, Worker, moment
 from kern.journal.totals import NEEDY
 from kern.model import Outcome, unverified
 from kern.views import summary
+from kern.views.log import Repeats
 from kern.views.summary import BAD, GOOD, HEAD, NOTICE
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
@@ -34,9 +35,10 @@ _LIMIT_HEARTBEAT_S = 600  # while a limit holds
 _CALLS = 4  # of an agent, the last ones
 _OF_A_GATE = 12  # lines of what a red one printed
 _WIDEST = 100  # columns of a page; longer lines are hard to read
-# By what follows: another try, how the task ends, the worker's line, what is drawn.
+# By what follows: another try, how the task ends, the worker's line, what is drawn; and what an
+# API that is away makes kern tell again and again.
 _SHOWN_LATER = events.StageFailed | events.QuestionNoted | events.Sent
-_BEGUN = events.StageStarted | events.GateStarted | events.GateEnded
+_RETOLD = events.Outage | events.StageStarted | events.StageFinished | events.GateEnded
 _CUT: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
 
 
@@ -59,8 +61,7 @@ class Console:
         self.past, self.now, self.many = History(), Run(), False
         self.tasks, self.max_cost, self.stops = 0, 0.0, ""
         self.calls: list[str] = []  # of the stage's agent
-        # The person, until a stage has answered; the API, which is not told again and again.
-        self.stays, self.away = self.watched, False
+        self.stays, self.repeats = self.watched, Repeats()  # the person, until a stage has answered
 
     @property
     def watched(self) -> bool:
@@ -88,7 +89,8 @@ class Console:
 
     def __call__(self, event: Event) -> None:
         self.see(event)
-        if self._repeats(event):
+        gate = isinstance(event, events.GateStarted) and self.repeats.away
+        if gate or (isinstance(event, _RETOLD) and self.repeats({"run": "", **event.records()[0]})):
             return
         match event:
             case events.RunStarted():
@@ -143,14 +145,6 @@ class Console:
         for row in event.records():
             self.now, self.calls = self.past.add({**head, **row}), []
 
-    def _repeats(self, event: Event) -> bool:
-        """Whether it only tells that an API that is away is asked again."""
-        if isinstance(event, events.Outage):
-            self.away = event.number > 0
-            return event.number > 1
-        self.away &= not isinstance(event, events.Acted | events.StageFinished)
-        return self.away and isinstance(event, _BEGUN)
-
     def _sentence(self, event: Event) -> None:
         if self.terminal and isinstance(event, events.TaskStarted):
             self.print("")
@@ -197,7 +191,7 @@ class Console:
 
     def countdown(self, seconds: float) -> None:
         """So long until a usage limit's reset, or until an API that is away is asked again."""
-        why = "the API is away" if self.away else "usage limit"
+        why = "the API is away" if self.repeats.away else "usage limit"
         if self.terminal:
             self.draw(f"{why}: again in {clock(seconds)}")
         elif self._is_due(_LIMIT_HEARTBEAT_S):

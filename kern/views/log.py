@@ -79,9 +79,10 @@ class Repeats:
 
     def __call__(self, record: Record) -> bool:
         kind, did, run = record["kind"], record.get("did"), record["run"]
-        again = run in self.away and (did == "still away" or (kind == "stage" and did != "end"))
-        if kind == "outage":
-            (self.away.discard if did == "over" else self.away.add)(run)
+        asked = kind in ("stage", "gate") and did != "end"
+        again = run in self.away and (did == "still away" or asked)
+        if kind == "outage" or did == "end":
+            (self.away.discard if did in ("over", "end") else self.away.add)(run)
         own = kind in ("run", "outage") and "worker" in record
         return again or own or (kind == "work" and not record.get("commit"))
 

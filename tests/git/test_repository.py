@@ -245,7 +245,7 @@ def test_a_private_index_leaves_no_shared_part_of_a_split_one(repo: Path, git: G
 def test_the_branch_moves_from_where_it_stood_alone(repo: Path, git: Git) -> None:
     found = repository.open_at(repo)
     head, tree = found.head(), edited(found, a_txt="task\n")
-    made = history.create(found, tree, head.commit, "subject\n\nbody\n", 60)
+    made = history.create(found, tree, head.commit, "subject\n\nbody\n")
     git("commit", "-q", "--allow-empty", "-m", "mine")
     mine = git("rev-parse", "HEAD")
     assert not landing.advance(found, head, made, "subject")

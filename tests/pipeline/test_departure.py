@@ -39,9 +39,9 @@ def signs(repo: Path, git: Git, script: str) -> None:
     [("echo no key >&2; exit 1", "gpg failed to sign"), ("sleep 600", "does it ask?")],
 )
 def test_a_program_that_cannot_sign_or_waits_is_told_before_the_first_paid_stage(
-    repo: Path, git: Git, fake: Fake, script: str, told: str
+    repo: Path, git: Git, fake: Fake, monkeypatch: pytest.MonkeyPatch, script: str, told: str
 ) -> None:
-    (repo / "kern.toml").write_text('[stages.commit]\ntimeout = "1s"\n')
+    monkeypatch.setenv("KERN_TEST_WAITS", "0.02")
     signs(repo, git, script)
     code, said = on_terminal("1", "0", cwd=repo)
     assert code == 1
@@ -51,11 +51,9 @@ def test_a_program_that_cannot_sign_or_waits_is_told_before_the_first_paid_stage
 
 @pytest.mark.unheld
 def test_off_a_terminal_nothing_asks_and_a_signature_that_waits_ends_the_run_with_the_work_kept(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+    repo: Path, git: Git, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (repo / "kern.toml").write_text('[stages.commit]\ntimeout = "1s"\n')
-    git("add", "--all")
-    git("commit", "--quiet", "--amend", "--message=start")
+    monkeypatch.setenv("KERN_TEST_WAITS", "0.02")
     signs(repo, git, "sleep 600")
     stopped = inline(1)
     assert stopped.code == 1
