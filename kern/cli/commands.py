@@ -3,7 +3,7 @@ body imports what it needs.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -146,15 +146,18 @@ def add(
 
 @app.command(rich_help_panel="Tasks")
 def answer(
-    task: Annotated[str, Argument(help="Its number in kern status, or a part of its text.")] = "",
+    task: Annotated[str, Argument(help="Number or part of its text; - : notify's JSON.")] = "",
     text: options.Words = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Answer a question; without arguments, list them."""
-    from kern.cli import tasks
+    from kern.cli import reply, tasks
 
     with options.said(as_json):
-        tasks.answer(Path.cwd(), task, " ".join(text or ()))
+        if task == "-" and not text:
+            reply.answer(Path.cwd())
+        else:
+            tasks.answer(Path.cwd(), task, " ".join(text or ()))
 
 
 @app.command(rich_help_panel="Tasks")
@@ -276,12 +279,26 @@ def search(
 @app.command(rich_help_panel="Set up")
 def init(
     no_run: Annotated[bool, Option("--no-run", help="Find the checks; run none of them.")] = False,
+    agents: Annotated[bool, Option("--agents", help="Only tell your agents of kern.")] = False,
     trust: options.Trusted = False,
 ) -> None:
     """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import asking, project
+    from kern.cli import asking, project, skill
 
+    if agents:
+        skill.init(Path.cwd())
+        return
     project.init(Path.cwd(), asking.leave(trust), run=not no_run)
+
+
+@app.command(rich_help_panel="Set up", hidden=True)
+def ci(
+    what: Annotated[Literal["init"], Argument(metavar="init")], yes: options.Yes = False
+) -> None:
+    """Write two GitHub workflows: a night's tasks, and an issue's, each as a draft pull request."""
+    from kern.cli import workflows
+
+    workflows.init(Path.cwd(), yes=yes)
 
 
 @app.command(rich_help_panel="Set up")

@@ -36,6 +36,10 @@ def _opened(folder: Path, person: str = "") -> tuple[Repo, Documents]:
     return repo, place.documents(repo)
 
 
+def to_answer(folder: Path) -> tuple[Repo, Documents]:
+    return _opened(folder, "answer")
+
+
 def _change(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
     """One line of what was done."""
 
@@ -135,7 +139,7 @@ def _alone(repo: Repo, again: str) -> Iterator[None]:
 
 def answer(folder: Path, words: str, text: str) -> None:
     """Below the open question of a task; without a task, what is asked."""
-    _, papers = _opened(folder, "answer")
+    papers = to_answer(folder)[1]
     _, parsed = papers.spec()
     if not words:
         for one in (questions := notes.waiting(parsed)):
@@ -145,7 +149,11 @@ def answer(folder: Path, words: str, text: str) -> None:
             print("no task waits for an answer")
         return
     index = order.named(words, [task.text for task in parsed.tasks])
-    task, typed = parsed.tasks[index], plain.line(text, len(text) + 1)
+    take_answer(papers, index + 1, parsed.tasks[index], text)
+
+
+def take_answer(papers: Documents, number: int, task: Task, text: str) -> None:
+    typed = plain.line(text, len(text) + 1)
     if (noted := notes.pending(task)) is None:
         raise UsageError(
             f"no question is open under: {plain.line(task.text)}",
@@ -153,7 +161,7 @@ def answer(folder: Path, words: str, text: str) -> None:
         )
     if not typed:
         what = f"what is the answer? {notes.words(noted)}"
-        raise UsageError(what, hint=f'kern answer {index + 1} "…"')
+        raise UsageError(what, hint=f'kern answer {number} "…"')
     if len(typed) > editing.NOTE_LIMIT:
         what = f"an answer has at most {editing.NOTE_LIMIT} characters, not {len(typed)}"
         raise UsageError(what, hint="kern edit: the rest below the task, indented")

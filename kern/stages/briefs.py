@@ -17,7 +17,7 @@ from kern.git.repository import LINK, Repo
 from kern.memory import entries, recall
 from kern.memory.entries import Learnings
 from kern.model import LEARNINGS, Key, Stage, Tier
-from kern.obeyed import COMMON, MAIN
+from kern.obeyed import COMMON, MAIN, OURS
 from kern.spec import imports, notes
 from kern.spec.file import Documents
 from kern.spec.notes import Checks
@@ -231,7 +231,8 @@ def gathered(
     folders = {above for path in inside for above in PurePosixPath(f"{path}_").parents}
     names = dict[str, str]()  # by the text
     for folder in sorted(folders, key=lambda one: (len(one.parts), one)):
-        there = {name: read(str(folder / name)).strip() for name in (*MAIN, COMMON)}
+        texts = {name: read(str(folder / name)) for name in (*MAIN, COMMON)}
+        there = {name: re.sub(OURS, "", text).strip() for name, text in texts.items()}
         if not (by_itself and any(there[name] for name in MAIN)):
             for name, text in there.items():
                 names.setdefault(text, str(folder / name))

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import shutil
 import sys
 from collections.abc import Collection, Iterator
@@ -32,12 +33,13 @@ _BY = {
 }
 
 
-def of(event: Event) -> dict[str, Any]:
+def of(event: Event, root: Path) -> dict[str, Any]:
     """The data of an event that calls for a person; empty for any other. Keys are stable."""
     match event:
         case TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED | Outcome.ASKED):
             why = {"outcome": str(event.outcome), "why": event.detail}
-            return {"event": "needs-help", "task": event.task, **why}
+            how = _to_answer(event.task, root) if event.outcome is Outcome.ASKED else {}
+            return {"event": "needs-help", "task": event.task, **why, **how}
         case RunStarted():
             return {"event": "run-started", "open": event.open_tasks}
         case Outage(number=1):
@@ -51,7 +53,9 @@ def of(event: Event) -> dict[str, Any]:
                 "done": [{"task": task, "commit": commit} for (task, _, _), commit in done],
                 "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
                 "waiting": [{"task": task, "why": why} for task, why in event.stuck],
-                "questions": [one._asdict() for one in event.questions],
+                "questions": [
+                    {**one._asdict(), **_to_answer(one.task, root)} for one in event.questions
+                ],
                 "open": event.open_tasks,
                 "seconds": round(event.seconds, 3),
                 "cost_usd": event.cost.known,
@@ -60,6 +64,12 @@ def of(event: Event) -> dict[str, Any]:
                 "stopped": bool(event.stopped),
             }
     return {}
+
+
+def _to_answer(task: str, root: Path) -> dict[str, str]:
+    """A line for a shell; whoever has a program reads the JSON."""
+    place, named = shlex.quote(str(root)), shlex.quote(plain.line(task, 10_000))
+    return {"command": f"cd {place} && kern answer -- {named} 'YOUR ANSWER'"}
 
 
 def beside(
@@ -83,7 +93,7 @@ def beside(
 
     def both(event: Event) -> None:
         sink(event)
-        notice = of(event)
+        notice = of(event, root)
         if notice and (tried or not isinstance(event, RunStarted)):
             why = _notify(setting, {**notice, **where}, root, scope.folder / "notify.log", keep)
             if why and why not in faults:

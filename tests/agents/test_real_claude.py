@@ -304,6 +304,29 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
     assert "rules-src" in bodies[-1]
 
 
+def test_kern_s_own_agents_are_not_told_how_to_hand_work_to_kern(
+    kern: Kern, repo: Path, git: Git, serve: Serve
+) -> None:
+    """A person's claude is, by the skill."""
+    (repo / "AGENTS.md").write_text("House rule: no tabs.\n")
+    (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
+    (repo / "SPEC.md").write_text("- [ ] hello\n  > **Judge:** it greets\n")
+    assert kern("init", "--agents").code == 0
+    git("add", "--all")
+    git("commit", "--quiet", "--message=agents")
+    work = [bash("echo hello > hi.txt"), DONE]
+    server = serve(research=[READY], implement=work, judge=[say("PASS")], commit=[say("greet")])
+    ran = kern("1", "0")
+    assert git("log", "-1", "--format=%s") == "greet", ran.said
+    bodies = {request.stage: json.dumps(request.body) for request in server.requests}
+    assert {*bodies} >= {"research", "implement", "judge", "commit"}
+    for stage, body in bodies.items():
+        assert "kern add" not in body and "Hand tasks to kern" not in body, stage
+        assert "House rule" in body or stage == "", stage
+    subprocess.run(["claude", "-p", "hi"], cwd=repo, capture_output=True, check=True)
+    assert "Hand tasks to kern" in json.dumps(server.requests[-1].body)
+
+
 def test_a_stage_whose_prompt_was_compacted_still_knows_its_task_and_how_to_end(
     kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

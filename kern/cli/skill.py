@@ -1,0 +1,50 @@
+"""`kern init --agents`: how agents that a person talks to hand kern work."""
+
+import os
+import re
+from pathlib import Path
+
+from kern import plain
+from kern.errors import UsageError
+from kern.git import repository
+from kern.git.repository import Repo
+from kern.obeyed import COMMON, OURS, SKILL
+from kern.system import workspace
+
+OFFERED = Path(__file__).with_name("offered")
+
+
+def init(folder: Path) -> None:
+    """A skill, and a paragraph at the end of AGENTS.md; never over what is there."""
+    repo = repository.open_at(folder)
+    skill, common = place(repo, SKILL), place(repo, COMMON)
+    written = []
+    if workspace.read(skill) is None:
+        skill.parent.mkdir(parents=True, exist_ok=True)
+        workspace.replace(skill, OFFERED.joinpath("SKILL.md").read_bytes(), mode=0o644)
+        written.append(SKILL)
+    there = plain.decode(workspace.read(common) or b"")
+    if not re.search(OURS, plain.lf(there)):
+        with workspace.reported(common), common.open("ab") as file:
+            file.write(plain.encode(_paragraph(there)))
+        written.append(COMMON)
+    for name in (SKILL, COMMON):
+        print(f"{'written' if name in written else 'kept':8} {plain.line(str(repo.root / name))}")
+    if written:
+        print(f'next: git add {" ".join(written)} && git commit -m "Tell agents of kern"')
+
+
+def _paragraph(there: str) -> str:
+    """With the line ends of what is there."""
+    text = OFFERED.joinpath("AGENTS.md").read_text("utf-8")
+    gap = "" if not there else "\n" if there.endswith("\n") else "\n\n"
+    return (gap + text).replace("\n", "\r\n" if "\r\n" in there else "\n")
+
+
+def place(repo: Repo, name: str) -> Path:
+    """Of a file in the tree, whatever links lie on the way to it."""
+    real = Path(os.path.realpath(repo.root / name))
+    if not real.is_relative_to(repo.root) or repo.git_dir in real.parents:
+        hint = "put a file in its place"
+        raise UsageError(f"{name} is a link out of the working tree", hint=hint)
+    return real
