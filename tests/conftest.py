@@ -122,6 +122,7 @@ def sealed(shared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     monkeypatch.setenv("KERN_DIR", str(folder / "kern"))
     monkeypatch.setenv("IS_SANDBOX", "1")  # tests may run as root in a container
     monkeypatch.setenv("KERN_TRUST", "1")
+    monkeypatch.setenv("KERN_TEST_WAITS", "0.2")
     unheld = request.node.get_closest_marker("unheld")
     monkeypatch.setenv("KERN_SANDBOX", "off" if unheld else SANDBOX)
     if held() and folder is not shared:

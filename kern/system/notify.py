@@ -20,7 +20,7 @@ from kern import plain
 from kern.errors import KernError
 from kern.events import Event, Outage, RunEnded, RunStarted, Sink, TaskSettled, Warned
 from kern.model import Outcome
-from kern.system import process
+from kern.system import process, waits
 from kern.system.workspace import Scope
 
 _TIME_OUT_S = 10
@@ -119,7 +119,7 @@ def _notify(
             joined=True,
             mark=("KERN_RUN_ID", notice["run"]),
             limit=_OUTPUT_LIMIT,
-            total=_TIME_OUT_S,
+            total=waits.scaled(_TIME_OUT_S),
         )
     except KernError as exc:
         return str(exc)

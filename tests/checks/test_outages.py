@@ -1,7 +1,6 @@
 """An API, or a network, that is away: it is waited for as a usage limit is, and nothing is lost."""
 
 import re
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +59,7 @@ def pauses(ran: Any) -> list[float]:
 # ---------------------------------------------------------------- the wait
 
 
-@pytest.mark.parametrize("stage", list(GOOD))
+@pytest.mark.parametrize("stage", ["implement", "judge"])
 def test_an_hour_is_waited_out_and_the_same_stage_runs_again(
     repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern, stage: str
 ) -> None:
@@ -116,21 +115,20 @@ def test_one_that_outlasts_the_longest_wait_ends_the_run_and_the_next_goes_on(
     assert fake.stages.count("research") == 1
 
 
-@pytest.mark.parametrize("stage", ["research", "implement"])
 def test_an_agent_without_a_sign_of_life_waits_for_its_api(
-    repo: Path, fake: Fake, inline: Inline, stage: str, monkeypatch: pytest.MonkeyPatch
+    repo: Path, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERN_TEST_WAITS", "0.001")
-    fake.script(**{stage: [*[{"sleep": 60}] * 4, GOOD[stage]]})
+    fake.script(implement=[*[{"sleep": 60}] * 4, GOOD["implement"]])
     ran = inline(1, watched=True)
     assert ran.code == 0, ran.err
-    assert fake.stages.count(stage) == 5
+    assert fake.stages.count("implement") == 5
     assert len(pauses(ran)) == 2  # after three tries
     assert "(timed out: no sign of life for 1 s)" in ran.err
     assert "**Attempt" not in (repo / "SPEC.md").read_text()
 
 
-@pytest.mark.parametrize("how", ["stop", "Ctrl-C", "SIGKILL"])
+@pytest.mark.parametrize("how", ["stop", "SIGKILL"])
 def test_it_can_be_ended_while_it_waits(
     repo: Path, fake: Fake, kern: Kern, background: Background, how: str
 ) -> None:
@@ -141,7 +139,7 @@ def test_it_can_be_ended_while_it_waits(
     if how == "stop":
         assert kern("stop").code == 0
     else:
-        first.send_signal(signal.SIGINT if how == "Ctrl-C" else signal.SIGKILL)
+        first.kill()
     first.communicate(timeout=PATIENCE_S)
     asked = len(fake.stages)
     fake.script(commit=[GOOD["commit"]])
@@ -151,8 +149,9 @@ def test_it_can_be_ended_while_it_waits(
 
 
 def test_a_worker_waits_by_itself_and_the_run_tells_of_it_once(
-    repo: Path, git: Git, fake: Fake, kern: Kern
+    repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("KERN_TEST_WAITS", "0.05")
     (repo / "SPEC.md").write_text("".join(f"- [ ] {task}\n" for task in ("one", "two", "three")))
     git("commit", "--quiet", "--all", "--message=tasks")
     made = {"run": ["mktemp made-XXXXXX"], "result": "did it\n\nSUCCESS"}

@@ -1,7 +1,8 @@
-"""install.sh under the strictest sh at hand, with real virtual environments, pip, uv, no network.
+"""install.sh under the strictest sh at hand, with real pip and uv, and no network.
 
 What it installs is a stand-in for kern whose build backend lies in its own folder, so that there is
-nothing to download. PATH holds only the programs that the script may count on.
+nothing to download. PATH holds only the programs that the script may count on, and a python3 whose
+virtual environments are copies of a real one: pip comes into a new one in some ten seconds.
 """
 
 import os
@@ -100,21 +101,39 @@ def sh(script: str, env: dict[str, str], cwd: Path) -> subprocess.CompletedProce
     return subprocess.run([SH], input=script, env=env, cwd=cwd, capture_output=True, text=True)
 
 
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("ensurepip")
+    made = tmp_path_factory.mktemp("environment") / "made"
+    subprocess.run([sys.executable, "-m", "venv", made], check=True)
+    return made
+
+
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path, environment: Path) -> Machine:
     made = Machine(tmp_path)
     made.home.mkdir()
     made.tools.mkdir()
     for name in TOOLS:
         (made.tools / name).symlink_to(shutil.which(name) or pytest.fail(name))
-    program(made.tools / "python3", f'exec {shlex.quote(sys.executable)} "$@"')
+    copies = f'[ "$2" != venv ] || exec cp -R {shlex.quote(str(environment))} "$3"'
+    copies = copies.replace("cp", shutil.which("cp") or "cp", 1)
+    program(made.tools / "python3", f'{copies}\nexec {shlex.quote(sys.executable)} "$@"')
     return made
+
+
+UPDATE = "import sys; from kern.cli import admin; sys.prefix = sys.argv[1]; admin.update()"
 
 
 def test_it_installs_into_an_empty_home_updates_and_keeps_the_old_one_where_that_fails(
     machine: Machine,
 ) -> None:
-    pytest.importorskip("ensurepip")
+    def updated(*argv: str) -> subprocess.CompletedProcess[str]:
+        """By kern's own code, with what was installed as its environment."""
+        env = machine.env()
+        argv = (sys.executable, *argv)
+        return subprocess.run(argv, env=env, cwd=SCRIPT.parent, capture_output=True, text=True)
+
     done = machine.pipe(stand_in(machine.root / "one", "1.0"))
     assert done.returncode == 0, done.stderr
     assert machine.version() == "kern 1.0\n" and os.listdir(machine.home) == [".local"]
@@ -129,6 +148,12 @@ def test_it_installs_into_an_empty_home_updates_and_keeps_the_old_one_where_that
     source = machine.command.readlink().parent.parent / "source"
     assert source.read_text() == f"{clone}\ndask\n" and source.stat().st_mode & 0o777 == 0o600
     assert first.exists(), "which a run may still import from"
+
+    (clone / "kern" / "cli.py").write_text("def main():\n    print('kern 2.1')\n")
+    done = updated("-c", UPDATE, str(source.parent))
+    assert machine.version() == "kern 2.1\n", done.stderr
+    done = updated("-m", "kern", "--update")
+    assert done.returncode == 1 and "not installed by install.sh" in done.stderr
 
     before = machine.files()
     for name, how, why in (
@@ -147,7 +172,7 @@ def test_it_installs_into_an_empty_home_updates_and_keeps_the_old_one_where_that
         wait_for(building.exists)
         os.killpg(child.pid, signal.SIGINT)
         assert child.wait(PATIENCE_S) == 130
-    assert machine.version() == "kern 2.0\n" and len([*first.parent.parent.parent.iterdir()]) == 2
+    assert machine.version() == "kern 2.1\n" and len([*first.parent.parent.parent.iterdir()]) == 2
 
 
 def test_where_uv_is_it_does_the_work(machine: Machine) -> None:
@@ -214,22 +239,3 @@ def test_what_is_missing_is_named_before_anything_is_written(machine: Machine) -
     (machine.tools / "git").unlink()
     assert "git is not on PATH" in machine.pipe(source).stderr
     assert machine.files() == []
-
-
-def test_an_update_asks_for_what_was_installed(machine: Machine) -> None:
-    pytest.importorskip("ensurepip")
-    source = stand_in(machine.root / "source", "1.0")
-    assert machine.pipe(source).returncode == 0
-    prefix = machine.command.readlink().parent.parent
-    code = "import sys; from kern.cli import admin; sys.prefix = sys.argv[1]; admin.update()"
-    (source / "kern" / "cli.py").write_text("def main():\n    print('kern 1.1')\n")
-    done = subprocess.run(
-        [sys.executable, "-c", code, prefix],
-        env=machine.env(), cwd=SCRIPT.parent, capture_output=True, text=True,
-    )  # fmt: skip
-    assert machine.version() == "kern 1.1\n", done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "kern", "--update"],
-        env=machine.env(), cwd=SCRIPT.parent, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1 and "not installed by install.sh" in done.stderr

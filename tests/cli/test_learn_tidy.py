@@ -84,21 +84,3 @@ def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: F
     )
     assert "LEARNINGS.md has changed since it was shown" in said
     assert text(repo) == mine
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "why"),
-    [
-        ("Sorry, I cannot help.", 1, "CHANGES or DONE"),
-        (CHANGES.replace("L1 ", "L9 "), 1, "there is no entry L9"),
-        ("Each holds.\n\nDONE: each entry holds", 0, "nothing to change in LEARNINGS.md: each"),
-    ],
-)
-def test_a_refused_answer_leaves_the_file_alone_and_is_kept(
-    repo: Path, fake: Fake, kern: Kern, answer: str, code: int, why: str
-) -> None:
-    fake.script(planner=[{"result": answer}])
-    ran = kern("learn", "--tidy", "--yes")
-    assert (ran.code, text(repo)) == (code, LEARNINGS)
-    assert why in ran.out + ran.err
-    assert (Path(kern("path").out.strip()) / "tidy.md").read_text() == answer

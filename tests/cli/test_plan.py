@@ -34,24 +34,6 @@ def spec(repo: Path) -> str:
 # -------------------------------------------------------------------- kern plan
 
 
-def test_a_missing_goal_is_said_before_a_missing_terminal(repo: Path, fake: Fake) -> None:
-    def planned(*argv: str) -> str:
-        ran = subprocess.run(
-            [sys.executable, "-m", "kern", "plan", *argv],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-            cwd=repo,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            start_new_session=True,
-        )
-        assert (ran.returncode, fake.stages) == (2, [])
-        return ran.stderr
-
-    assert planned().startswith("kern: there is no goal")
-    assert planned("two files").startswith("kern: not a terminal")
-
-
 def test_the_example_that_init_wrote_makes_room_for_the_plan(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -62,18 +44,6 @@ def test_the_example_that_init_wrote_makes_room_for_the_plan(
     assert spec(repo).startswith("# Tasks\n\n> **Goal:** two files\n\n- [ ] Write hello.txt\n")
     assert "sign-up" not in spec(repo)
     assert "sign-up" not in fake.calls[0]["prompt"]
-
-
-def test_a_dry_plan_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) -> None:
-    fake.script(planner=[{"result": LIST}])
-    before = spec(repo)
-    ran = kern("plan", "two files", "-n")
-    assert ran.code == 0
-    assert "+- [ ] Write hello.txt" in ran.out
-    assert spec(repo) == before
-    asked = on_a_terminal(repo, "n\n")
-    assert "Change SPEC.md like this?" in asked
-    assert spec(repo) == before
 
 
 def on_a_terminal(
@@ -124,28 +94,6 @@ def on_a_terminal(
     reader.join()
     os.close(ours)
     return b"".join(said).decode()
-
-
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        ("## Changes\n- RETIRE L1: old\n\nCHANGES", "TASKS or DONE"),
-        ("## Tasks\n" + "\n".join(f"- [ ] t{n}" for n in range(500)) + "\n\nTASKS", "500 tasks"),
-    ],
-    ids=["other", "500"],
-)
-def test_a_refused_answer_leaves_the_spec_alone_and_is_kept(
-    repo: Path, fake: Fake, kern: Kern, answer: str, why: str
-) -> None:
-    fake.script(planner=[{"result": answer}])
-    before = spec(repo)
-    ran = kern("plan", "anything", "--yes")
-    assert ran.code == 1
-    assert why in ran.err
-    place = Path(kern("path").out.strip()) / "plan.md"
-    assert str(place) in ran.err
-    assert place.read_text() == answer
-    assert spec(repo) == before
 
 
 def test_a_goal_comes_from_a_file_or_from_standard_input(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kern.stages import prompts
-from tests.conftest import PATIENCE_S, Fake, Git, Kern, wait_for
+from tests.conftest import PATIENCE_S, Fake, Git, Kern
 from tests.kit.stable import Ran
 
 Background = Callable[..., "subprocess.Popen[str]"]
@@ -20,31 +20,6 @@ def write(repo: Path, text: str) -> None:
 
 def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_bytes().decode("utf-8", "surrogateescape")
-
-
-@pytest.mark.parametrize("command", ["undo", "retry"])
-def test_without_a_spec_it_is_said_what_makes_one(repo: Path, kern: Kern, command: str) -> None:
-    (repo / "SPEC.md").unlink()
-    ran = kern(command, "1")
-    assert ran.code == 2 and "there is no SPEC.md in " in ran.err
-    assert "kern init writes one" in ran.err
-
-
-def test_a_task_is_added_from_any_folder_and_that_is_said_in_one_line(
-    repo: Path, kern: Kern
-) -> None:
-    write(repo, LIST)
-    below = repo / "deep" / "down"
-    below.mkdir(parents=True)
-    words = ["--after", "fir", "--after", "2", "--gate", "true", "--judge", "is it"]
-    ran = kern("add", "third", *words, cwd=below)
-    assert (ran.code, ran.out, ran.err) == (0, "added 4: third\n", "")
-    assert spec(repo).endswith(
-        "  - [x] part\r\n- [ ] third\r\n  > **After:** first\r\n  > **After:** second\r\n"
-        "  > **Gate:** `true`\r\n  > **Judge:** is it\r\n\r\nprose \udcff"
-    )
-    assert kern("add", "- [ ] bit", "--under", "1").out == "added 2: bit\n"
-    assert not [line for line in spec(repo).split("\n")[:-1] if not line.endswith("\r")]
 
 
 def test_what_is_refused_is_a_usage_error_with_a_hint_and_changes_nothing(
@@ -130,39 +105,6 @@ def test_many_at_once_lose_nothing(repo: Path, background: Background) -> None:
         assert (process.returncode, err) == (0, ""), out
     lines = spec(repo).splitlines()
     assert sorted(lines) == ["- [ ] add a greeting", *(f"- [ ] task {n}" for n in range(8))]
-
-
-def test_beside_a_run_tasks_and_words_are_added_and_a_retry_is_refused(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, tmp_path: Path
-) -> None:
-    write(repo, "- [ ] first\n- [ ] stuck\n  > **Blocked:** no\n- [x] old\n- [ ] last\n")
-    git("commit", "--quiet", "--all", "--message=tasks")
-    wait = 'while [ ! -e "$FAKE_CLAUDE/go" ]; do sleep 0.05; done'
-    good = {"run": ["echo work >> work.txt"], "result": "Wrote it.\n\nSUCCESS"}
-    fake.script(implement=[{**good, "run": [*good["run"], wait]}, good])
-    run = background("3", "0")
-    wait_for(lambda: "implement" in fake.stages)
-
-    ran = kern("retry", "stuck")
-    assert (ran.code, ran.out) == (1, "")
-    assert f"pid {run.pid}" in ran.err
-    assert 'hint: kern stop, and when it has ended: kern retry "stuck"' in ran.err
-    assert kern("add", "new", "--after", "first").code == 0
-    assert kern("add", "part", "--under", "first").code == 2
-    assert (
-        edited(kern, 'sed -i "s/^- .~. first/&\\n  seen/; s/^- . . new/&\\n  mind it/" "$1"').code
-        == 0
-    )
-    (fake.folder / "go").touch()
-    _, err = run.communicate(timeout=PATIENCE_S)
-
-    assert run.returncode == 1, err  # one is blocked
-    assert spec(repo).replace("\n", "\n ").count("[x]") == 4
-    assert "- [x] new\n  mind it\n  > **After:** first\n" in spec(repo)
-    assert "  seen\n" in spec(repo)
-    asked = [call["prompt"] for call in fake.calls if call["stage"] == "implement"]
-    assert ["mind it" in prompt for prompt in asked] == [False, False, True]
-    assert kern("retry", "stuck").out == "to be tried afresh, without what was noted: 2: stuck\n"
 
 
 def test_a_task_that_a_killed_run_left_is_given_back(repo: Path, fake: Fake, kern: Kern) -> None:

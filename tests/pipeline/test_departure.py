@@ -109,11 +109,3 @@ def test_a_hook_that_cannot_start_is_told_before_anything_is_paid(
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
     assert "which is not executable" in ran.said
-
-
-def test_a_login_that_has_ended_is_told_where_somebody_can_renew_it(repo: Path, fake: Fake) -> None:
-    (fake.folder / "auth.json").write_text('{"loggedIn": false}')
-    code, said = on_terminal("1", "0", cwd=repo)
-    assert code == 1
-    assert "not logged in" in said
-    assert fake.calls == []

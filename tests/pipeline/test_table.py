@@ -81,49 +81,6 @@ def test_every_row_and_every_action_is_reached(decided: Decided) -> None:
     assert set(Do) == {row for row, _ in ROWS}
 
 
-def when(decided: Decided, *wanted: Do) -> Iterable[Facts]:
-    return (facts for facts, do in decided if do in wanted)
-
-
-def test_only_a_proof_of_ones_own_is_committed_and_only_on_its_base(decided: Decided) -> None:
-    for facts in when(decided, Do.COMMIT):
-        assert facts.saved is Saved.PROVED and facts.own and facts.at_base and not facts.done
-
-
-def test_no_stage_runs_again_whose_answer_counts(decided: Decided) -> None:
-    assert all(f.research is Research.NONE or not f.noted for f in when(decided, Do.RESEARCH))
-    assert all(f.saved is Saved.NONE for f in when(decided, Do.RESEARCH, Do.IMPLEMENT))
-
-
-def test_nothing_begins_while_a_start_ref_calls_for_cleaning_up(decided: Decided) -> None:
-    fresh = when(decided, Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.CONCLUDE)
-    assert all(f.start in (Start.NONE, Start.NOTED) for f in fresh)
-    assert all(f.start is Start.NONE for f in when(decided, Do.SELECT))
-
-
-def test_used_up_attempts_decompose_a_task_and_skip_a_subtask(decided: Decided) -> None:
-    spent = [f for f in when(decided, Do.IMPLEMENT) if f.attempts >= ATTEMPTS]
-    assert spent and not any(f.subtask or f.experiment for f in spent)
-    assert {due(f) for f in spent} == {Tier.DECOMPOSE}
-
-
-def test_only_an_experiment_is_concluded_and_only_where_no_attempt_is_open(
-    decided: Decided,
-) -> None:
-    concluded = list(when(decided, Do.CONCLUDE))
-    for facts in concluded:
-        assert facts.experiment and facts.attempts >= ATTEMPTS and facts.active
-        assert facts.saved is Saved.NONE and not facts.done
-    assert {facts.research for facts in concluded} == {*Research}, "nobody is asked for it again"
-    assert {facts.subtask for facts in concluded} == {False, True}
-
-
-def test_a_question_is_noted_only_of_the_stage_that_has_it(decided: Decided) -> None:
-    for facts in when(decided, Do.RELEASE):
-        asked = facts.research is Research.ASKED and facts.saved is Saved.NONE
-        assert facts.active and (asked or facts.saved is not Saved.PROVED)
-
-
 def test_the_second_full_failure_needs_a_person() -> None:
     assert skipped(0, exhausted=True) is Outcome.SKIPPED
     assert skipped(1, exhausted=True) is Outcome.BLOCKED

@@ -1,7 +1,6 @@
 """What the agents of a run are told beside their task, and what their settings bind."""
 
 from pathlib import Path
-from typing import Any
 
 from tests.conftest import Fake, Git, Inline
 
@@ -10,11 +9,6 @@ def settings(repo: Path, git: Git, text: str) -> None:
     (repo / "kern.toml").write_text(text)
     git("add", "--all")
     git("commit", "--quiet", "--message=settings")
-
-
-def option(call: dict[str, Any], name: str) -> str:
-    argv = call["argv"]
-    return str(argv[argv.index(name) + 1]) if name in argv else ""
 
 
 def test_the_contract_is_apart_from_the_prompt_and_long_stages_have_the_task_in_both(
@@ -75,23 +69,3 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
     for stage in ("implement", "commit", "judge"):
         assert "From lib/AGENTS.md:\n\nOnly pure functions." in told[stage], stage
     assert "Only pure" not in told["research"]
-
-
-def test_an_experiment_and_a_task_that_is_split_have_a_contract_of_their_own(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] Experiment: is it faster?\n")
-    settings(repo, git, "")
-    split = {"result": "## Subtasks\n- [ ] one\n- [ ] two\n\nDECOMPOSED"}
-    fake.script(implement=[*[{"result": f"FAILED: no {n}"} for n in range(3)], split])
-    inline(1)
-    *_, last = (call for call in fake.calls if call["stage"] == "implement")
-    assert "Split it into two to six subtasks" in last["system"]
-    assert "See it fail first" not in last["system"]
-    assert "no 0" in last["prompt"]
-
-    fake.script(implement=[{"result": "## Learned\nno\n\nFAILED: 2 %"}])
-    (repo / "SPEC.md").write_text("- [ ] Experiment: is it faster?\n")
-    inline(1)
-    *_, last = (call for call in fake.calls if call["stage"] == "implement")
-    assert "The task asks whether something works" in last["system"]

@@ -1,7 +1,6 @@
 """What is said of a failed child's output: real tools' words, in a real sandbox."""
 
 import os
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -79,17 +78,9 @@ TOOLS = [  # a program, what it is asked, what is said
     ("python3", "python3 -c \"open('gone.json')\"", ""),
     ("python3", "python3 -c 'import gone'", ""),
     ("pytest", "python3 -m pytest gone.py", ""),
-    ("node", "node gone.js", ""),
-    ("npm", "npm test", ""),
-    ("gcc", "gcc -c gone.c", ""),
-    ("java", "java Gone", ""),
-    ("cargo", "cargo build", ""),
-    ("go", "go test ./...", ""),
     ("git", "git log gone", ""),
     ("sh", "./gone.sh", ""),
-    ("sh", "no-such-program", ""),
     ("touch", "touch /tmp/gone/new gone/new", ""),
-    ("make", "make gone", ""),
 ]  # fmt: skip
 WORDS = [  # of tools that may not be here
     ("java.nio.file.NoSuchFileException: ~/data/in.csv", opened("read", "~/data/in.csv")),
@@ -109,15 +100,12 @@ def test_what_the_sandbox_closed_is_said_with_the_setting_and_nothing_else_is(
     held: Sandbox,
 ) -> None:
     """In one test: the sandbox is made once."""
-    wrong = []
-    prints = ((f"printf %s {shlex.quote(words)}; exit 1", wanted) for words, wanted in WORDS)
-    home = str(Path.home())
-    said_by = [("sh", command.replace("~", home), wanted) for command, wanted in prints]
-    for program, command, wanted in (*TOOLS, *said_by):
-        if shutil.which(program):
-            said = sentences(held, command)
-            if not (said and said[0].startswith(wanted) if wanted else not said):
-                wrong.append((command, said))
-    assert wrong == []
+    child = held.confine(Kind.CHECK, ["true"], os.environ)
+    told = [(command, sentences(held, command), wanted)
+            for program, command, wanted in TOOLS if shutil.which(program)]  # fmt: skip
+    told += [(words, closed.sentences(words.replace("~", str(Path.home())), child), wanted)
+             for words, wanted in WORDS]  # fmt: skip
+    for command, said, wanted in told:
+        assert said and said[0].startswith(wanted) if wanted else not said, (command, said)
     free = unheld(Kind.CHECK, ["true"], os.environ)
     assert closed.sentences("cat: ~/.ssh/config: No such file or directory", free) == []

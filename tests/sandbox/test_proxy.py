@@ -227,7 +227,7 @@ def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> No
 
 @pytest.mark.parametrize(
     "host",
-    ["localhost", "127.0.0.1", "[::1]", "169.254.169.254", "100.100.100.200", "168.63.129.16"],
+    ["localhost", "[::1]", "169.254.169.254", "168.63.129.16"],
 )
 def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(
     tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch

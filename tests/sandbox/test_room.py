@@ -173,24 +173,21 @@ def test_nothing_is_written_through_a_link_of_the_tree(
     assert (theirs / "kept").stat().st_mtime == 1_000_000_000
 
 
-@pytest.mark.parametrize("harm", ["index", "tree", "lock"])
-def test_a_filling_that_was_killed_is_made_anew(
-    here: tuple[Room, Run], git: Git, harm: str
-) -> None:
+def test_a_filling_that_was_killed_is_made_anew(here: tuple[Room, Run], git: Git) -> None:
     room, run = here
     tree = git("rev-parse", "HEAD^{tree}")
     room.fill(tree)
-    if harm == "index":
-        room.index.write_bytes(b"DIRC")
-    elif harm == "tree":
-        shutil.rmtree(room.tree)
-    else:
-        room.index.with_name("index.lock").touch()
-    room.fill(tree)
-    assert run("cat lib.py").stdout == "x = 1\n"
+    for harm in (
+        lambda: room.index.write_bytes(b"DIRC"),
+        lambda: shutil.rmtree(room.tree),
+        lambda: room.index.with_name("index.lock").touch(),
+    ):
+        harm()
+        room.fill(tree)
+        assert run("cat lib.py").stdout == "x = 1\n"
 
 
-@pytest.mark.parametrize("name", ["a b", "comma,colon:back\\slash", "ümlaut"])
+@pytest.mark.parametrize("name", ["comma,colon:back\\slash and ümlaut"])
 def test_a_path_of_any_name(name: str, repo: Path, git: Git, tmp_path: Path) -> None:
     root = tmp_path / name
     repo.rename(root)

@@ -76,48 +76,50 @@ def world(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(Sandbox(tree, home, tmp_path / "own", needs=needs, programs=programs), home, repo)
 
 
+CAN = [
+    (Kind.WORKER, "echo x > new.txt && rm new.txt", True),
+    (Kind.WORKER, "git status --porcelain && git diff && git log -1", True),
+    (Kind.WORKER, "git commit --allow-empty -m x", False),
+    (Kind.WORKER, "git config core.fsmonitor evil", False),
+    (Kind.WORKER, "echo x > .git/hooks/pre-commit", False),
+    (Kind.WORKER, "echo x >> SPEC.md", False),
+    (Kind.WORKER, "touch /etc/x || touch /x || touch /usr/x", False),
+    (Kind.WORKER, "touch /tmp/x /dev/shm/x ~/x && mkdir -p ~/.local/share/pnpm", True),
+    (Kind.WORKER, "umount /proc/sys || mount -o remount,bind,rw /etc || chroot /", False),
+    (Kind.WORKER, "grep -q 'CapEff:.0000000000000000' /proc/self/status", True),
+    (Kind.WORKER, "grep -q 'CapBnd:.0000000000000000' /proc/self/status", True),
+    (Kind.WORKER, "echo x > /proc/sys/kernel/core_pattern", False),
+    (Kind.WORKER, "ls ~/.ssh || ls ~/.npmrc || ls ~/other || ls ~/.bash_history", False),
+    (Kind.WORKER, "ls ~/.fly/config.yml", False),
+    (Kind.WORKER, "ls ~/.cargo/bin/rustc ~/bin/tool ~/.fly/bin/fly ~/jdk/lib/x", True),
+    (Kind.WORKER, "echo x >> ~/.cargo/bin/rustc", False),
+    (Kind.WORKER, "test -d /data || test -d /mnt || test -d /srv", False),
+    (Kind.CHECK, "echo x > new.txt && rm new.txt && touch ~/x", True),
+    (Kind.CHECK, "git commit --allow-empty -m x", False),
+    (Kind.CHECK, "git config --global user.name", True),
+    (Kind.CHECK, "env | grep HUSKY=0", True),
+    (Kind.CHECK, "grep -q ' /[.][.]' /proc/self/mountinfo", False),  # the JVM reads it
+    (Kind.COMMITTER, "env | grep HUSKY", False),
+    (
+        Kind.CHECK,
+        "cd $(getent passwd $(id -u) | cut -d: -f6) && touch x && cd && touch x",
+        True,
+    ),
+    (Kind.READER, "echo x > new.txt", False),
+    (Kind.READER, "git log -1", True),
+    (Kind.COMMITTER, "git commit --allow-empty -m x", True),
+    (Kind.COMMITTER, "echo x > .git/hooks/pre-commit", False),
+    (Kind.COMMITTER, "git config core.fsmonitor evil", False),
+]
+
+
 @needs_bwrap
-@pytest.mark.parametrize(
-    ("kind", "command", "works"),
-    [
-        (Kind.WORKER, "echo x > new.txt && rm new.txt", True),
-        (Kind.WORKER, "git status --porcelain && git diff && git log -1", True),
-        (Kind.WORKER, "git commit --allow-empty -m x", False),
-        (Kind.WORKER, "git config core.fsmonitor evil", False),
-        (Kind.WORKER, "echo x > .git/hooks/pre-commit", False),
-        (Kind.WORKER, "echo x >> SPEC.md", False),
-        (Kind.WORKER, "touch /etc/x || touch /x || touch /usr/x", False),
-        (Kind.WORKER, "touch /tmp/x /dev/shm/x ~/x && mkdir -p ~/.local/share/pnpm", True),
-        (Kind.WORKER, "umount /proc/sys || mount -o remount,bind,rw /etc || chroot /", False),
-        (Kind.WORKER, "grep -q 'CapEff:.0000000000000000' /proc/self/status", True),
-        (Kind.WORKER, "grep -q 'CapBnd:.0000000000000000' /proc/self/status", True),
-        (Kind.WORKER, "echo x > /proc/sys/kernel/core_pattern", False),
-        (Kind.WORKER, "ls ~/.ssh || ls ~/.npmrc || ls ~/other || ls ~/.bash_history", False),
-        (Kind.WORKER, "ls ~/.fly/config.yml", False),
-        (Kind.WORKER, "ls ~/.cargo/bin/rustc ~/bin/tool ~/.fly/bin/fly ~/jdk/lib/x", True),
-        (Kind.WORKER, "echo x >> ~/.cargo/bin/rustc", False),
-        (Kind.WORKER, "test -d /data || test -d /mnt || test -d /srv", False),
-        (Kind.CHECK, "echo x > new.txt && rm new.txt && touch ~/x", True),
-        (Kind.CHECK, "git commit --allow-empty -m x", False),
-        (Kind.CHECK, "git config --global user.name", True),
-        (Kind.CHECK, "env | grep HUSKY=0", True),
-        (Kind.CHECK, "grep -q ' /[.][.]' /proc/self/mountinfo", False),  # the JVM reads it
-        (Kind.COMMITTER, "env | grep HUSKY", False),
-        (
-            Kind.CHECK,
-            "cd $(getent passwd $(id -u) | cut -d: -f6) && touch x && cd && touch x",
-            True,
-        ),
-        (Kind.READER, "echo x > new.txt", False),
-        (Kind.READER, "git log -1", True),
-        (Kind.COMMITTER, "git commit --allow-empty -m x", True),
-        (Kind.COMMITTER, "echo x > .git/hooks/pre-commit", False),
-        (Kind.COMMITTER, "git config core.fsmonitor evil", False),
-    ],
-)
-def test_what_a_child_can_do(world: World, kind: Kind, command: str, works: bool) -> None:
-    done = world.sh(kind, command)
-    assert (done.returncode == 0) is works, done.stdout + done.stderr
+@pytest.mark.parametrize("kind", Kind)
+def test_what_a_child_can_do(world: World, kind: Kind) -> None:
+    for of, command, works in CAN:
+        if of is kind:
+            done = world.sh(kind, command)
+            assert (done.returncode == 0) is works, command + done.stdout + done.stderr
 
 
 @needs_bwrap

@@ -145,10 +145,10 @@ def test_what_every_attempt_learned_is_kept_once(lab: Path, fake: Fake, inline: 
 # ---------------------------------------------------------------- surroundings
 
 
-@pytest.mark.parametrize("check", ["> **Gate:** `false`", "> **Judge:** it is faster"])
 def test_it_does_not_close_a_parent_whose_own_checks_nothing_passed(
-    repo: Path, git: Git, fake: Fake, inline: Inline, check: str
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
+    check = "> **Judge:** it is faster"
     write(repo, git, f"- [ ] faster\n  {check}\n  - [ ] {TASK}\n")
     fake.script(implement=[NO])
 
@@ -158,7 +158,7 @@ def test_it_does_not_close_a_parent_whose_own_checks_nothing_passed(
     assert git("show", "HEAD:SPEC.md") + "\n" == spec(repo)
 
 
-@pytest.mark.parametrize("ignored", ["SPEC.md", "LEARNINGS.md", "SPEC.md\nLEARNINGS.md"])
+@pytest.mark.parametrize("ignored", ["LEARNINGS.md", "SPEC.md\nLEARNINGS.md"])
 def test_what_git_ignores_stays_out_and_is_written_all_the_same(
     lab: Path, git: Git, fake: Fake, inline: Inline, ignored: str
 ) -> None:

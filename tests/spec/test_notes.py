@@ -106,21 +106,6 @@ def test_a_question_of_stage_2_waits_and_the_run_goes_on(
     assert "(opus, attempt" not in last.err, "the question counted as an attempt"
 
 
-def test_an_agent_that_asks_again_what_is_answered_has_failed(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    tasks(repo, git, f"- [ ] add a greeting\n{QUESTION}\n  > **Answer:** SQLite\n")
-    again = {**ASKS, "result": "NEEDS_ANSWER: postgres or SQLite"}
-    fake.script(implement=[again, WORKS])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert "**Attempt 1:** it asked again what is answered: postgres or SQLite (kept" in spec(repo)
-    assert spec(repo).count("**Question:**") == 1
-    assert fake.stages == ["research", "implement", "implement", "commit"]
-
-
 def test_an_agent_that_asks_without_end_comes_to_an_end(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -174,12 +159,3 @@ def test_nothing_that_kern_started_can_answer(repo: Path, kern: Kern) -> None:
     told = kern("answer", "1", "yes", env={"KERN_ROOT": str(repo)})
     assert told.code == 1 and "a person decides" in told.err
     assert "Answer" not in spec(repo)
-
-
-def test_no_control_character_of_a_question_reaches_spec_or_terminal(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[{"result": "NEEDS_ANSWER: greet in red\x1b[31m or \u202eblue?\x07"}])
-    ran = inline(1)
-    assert "  > **Question:** greet in red or blue?\n" in spec(repo)
-    assert "\x1b" not in ran.err and "\u202e" not in ran.err

@@ -1,12 +1,12 @@
-"""Each prompt as a model reads it, so that a change of one shows in a review.
+"""Each prompt as a model reads it, so that a change of one shows in a review; of a mode, or of a
+task that has no more, what differs from the first of its role.
 
 `python -m tests.stages.test_golden` writes the files anew.
 """
 
+import difflib
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from kern.model import Aide, Key, Stage
 from kern.spec.parse import parse
@@ -74,19 +74,30 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
         )
 
 
+def pages() -> dict[str, str]:
+    """The text of each file."""
+    first: dict[str, str] = {}
+    found = {}
+    for name, prompt in rendered():
+        text = found[name] = shown(prompt)
+        whole = first.setdefault(name.partition("-")[0], text)
+        if text != whole:
+            before, after = whole.splitlines(), text.splitlines()
+            _, _, *rows = difflib.unified_diff(before, after, n=0, lineterm="")
+            found[name] = "".join(f"{'@@' if row[:2] == '@@' else row}\n" for row in rows)
+    return found
+
+
 def shown(prompt: Prompt) -> str:
     front = f"model: {prompt.by.model}\neffort: {prompt.by.effort}\n"
     return f"{front}\n[system prompt]\n\n{prompt.contract}\n[prompt]\n\n{prompt.text}"
 
 
-@pytest.mark.parametrize(("name", "prompt"), [pytest.param(*one, id=one[0]) for one in rendered()])
-def test_each_prompt_is_the_one_that_was_reviewed(name: str, prompt: Prompt) -> None:
-    told = "python -m tests.stages.test_golden writes them anew"
-    assert shown(prompt) == (HERE / f"{name}.md").read_text(), told
-
-
-def test_no_prompt_is_left_over() -> None:
-    assert {path.stem for path in HERE.iterdir()} == {name for name, _ in rendered()}
+def test_each_prompt_is_the_one_that_was_reviewed() -> None:
+    for name, text in pages().items():
+        told = f"{name}: python -m tests.stages.test_golden writes them anew"
+        assert text == (HERE / f"{name}.md").read_text(), told
+    assert {path.stem for path in HERE.iterdir()} == {*pages()}
 
 
 def test_what_is_said_to_all_stands_in_each() -> None:
@@ -99,5 +110,5 @@ def test_what_is_said_to_all_stands_in_each() -> None:
 if __name__ == "__main__":
     for old in HERE.iterdir():
         old.unlink()
-    for name, prompt in rendered():
-        (HERE / f"{name}.md").write_text(shown(prompt))
+    for name, text in pages().items():
+        (HERE / f"{name}.md").write_text(text)

@@ -1,7 +1,6 @@
 """A run keeps the machine awake, by one child that is gone with it, however it ends."""
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -57,20 +56,18 @@ def test_the_machine_stays_awake_while_a_run_is_on(
     wait_for(lambda: not living(noted))
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
 def test_it_is_gone_with_the_run_however_that_ends(
     repo: Path,
     fake: Fake,
     background: Callable[..., Any],
     inhibits: Callable[..., Path],
-    signum: signal.Signals,
 ) -> None:
     noted = inhibits()
     fake.script(research=[{"sleep": 60}])
     run = background("1", "0")
     wait_for(lambda: fake.stages == ["research"])
     assert living(noted)
-    run.send_signal(signum)
+    run.kill()
     run.communicate(timeout=PATIENCE_S)
     wait_for(lambda: not living(noted))
 

@@ -70,8 +70,7 @@ def test_what_a_killed_process_left_goes_and_nothing_else_does(parent: Path) -> 
     assert not left.exists() and not used.exists()
 
 
-@pytest.mark.parametrize("name", TEMPORARY)
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize(("name", "there"), [("TMPDIR", True), ("TMP", False)])
 def test_agents_gates_hooks_and_notify_write_there_wherever_a_variable_leads(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, name: str, there: bool
 ) -> None:

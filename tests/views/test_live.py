@@ -138,7 +138,7 @@ def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
     assert "warning: " not in told
 
 
-@pytest.mark.parametrize("gone", [{"stdout"}, {"stderr"}, {"stdout", "stderr"}])
+@pytest.mark.parametrize("gone", [{"stdout"}, {"stdout", "stderr"}])
 def test_a_reader_that_goes_away_stops_nothing_and_is_not_complained_of(
     repo: Path, git: Git, fake: Fake, monkeypatch: pytest.MonkeyPatch, gone: set[str]
 ) -> None:

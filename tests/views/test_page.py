@@ -125,31 +125,6 @@ def test_a_page_brings_all_that_it_needs_and_forbids_the_rest() -> None:
 # -------------------------------------------------------------------- what it tells
 
 
-def test_a_failed_attempt_is_drawn_as_one_and_says_what_to_look_at() -> None:
-    told = Told()
-    told("task", "a", did="start")
-    told.stage("implement", "a", 100, 2)
-    told("gate", "a", after=9, gate="gate check", code=1, red=True, seconds=9, output="1 failed")
-    told("attempt", "a", attempt=1, reason="gate check is red", ref="kern/attempts/a/1")
-    told.stage("implement", "a", 100, 2)
-    told.stage("judge", "a", 10, 0.1)
-    told("gate", "a", gate="judge of 'x'", code=1, red=True, output="no x", seconds=0.0)
-    told.stage("commit", "a", 10, 0.4)
-    assert [(kind, failed) for _, kind, _, failed in steps(told.found)] == [
-        ("implement", "gate check is red"),
-        ("gate", "red, exit 1"),
-        ("implement", ""),
-        ("judge", "FAIL: no x"),
-        ("commit", ""),
-    ]
-    root = shown(told.found)
-    bars = [one for one in root.iter("span") if "bar" in str(one.get("class")).split()]
-    assert sum("failed" in str(bar.get("class")) for bar in bars) == 3
-    assert "git show kern/attempts/a/1" in words(root)
-    assert [printed.text for printed in root.iter("pre")] == ["1 failed"]
-    assert "implement 2 times $4.00, judge $0.10, commit $0.40" in words(root)
-
-
 @pytest.mark.parametrize("then", ["kill", "end"])
 def test_a_stage_without_an_end_is_drawn_to_where_the_run_ends(then: str) -> None:
     told = Told()

@@ -3,6 +3,7 @@ writes what there is into tests/views/screens, to be read as a reviewer would.
 """
 
 import io
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -144,6 +145,13 @@ def night() -> list[dict[str, Any]]:
     return found
 
 
+def listed(value: Any) -> Iterator[str]:
+    """A line for each item of a list and each field; of what lies deeper, all in one."""
+    for name, held in value.items() if isinstance(value, dict) else enumerate(value):
+        for one in held if isinstance(held, list) and held else [held]:
+            yield f"{name}: {json.dumps(one, ensure_ascii=False)}"
+
+
 def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
     file = SCREENS / name
     if request.config.getoption("--bless"):
@@ -173,7 +181,10 @@ def test_each_view_of_the_night(
     store.place(repo / ".git").write_bytes(b"".join(map(store.line, night())))
     ran = kern(*view.split())
     assert (ran.code, ran.err) == (0, "")
-    check(f"{re.sub('[ -]+', '-', view)}.txt", ran.out.replace(str(repo.parent), "W"), request)
+    out = ran.out.replace(str(repo.parent), "W")
+    if view.endswith("--json"):
+        out = "".join(f"{line}\n" for line in listed(json.loads(out)))
+    check(f"{re.sub('[ -]+', '-', view)}.txt", out, request)
 
 
 def test_the_night_as_its_runs_told_it(

@@ -14,7 +14,7 @@ from kern.journal.history import fold
 from kern.journal.totals import NOWHERE
 from kern.views import summary
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
-from tests.journal.test_journal import GREEN, eventful
+from tests.journal.test_journal import GREEN
 
 STAGES = ("research", "implement", "commit")
 
@@ -49,54 +49,6 @@ def walked(task: str, *costs: float | None, seconds: float = 60.0, **more: Any) 
     ]
     end = {"task": task, "kind": "task", "did": "done", "detail": "x", "proved": "gate"}
     return [start, *stages, end]
-
-
-# -------------------------------------------------------------------- kern show
-
-
-def test_a_receipt_has_all_of_one_task(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    eventful(repo, git, fake, inline)
-    found = json.loads(kern("show", "greet", "--json").out)
-    assert (found["number"], found["line"], found["marker"]) == (1, 1, "x")
-    assert found["research"] == ["Files: a.txt:1"]
-    assert found["answers"]["implement"].endswith("SUCCESS")
-    assert found["commit"] == git("rev-parse", "HEAD")
-    assert found["files"] == {"LEARNINGS.md": "added", "SPEC.md": "changed", "n": "changed"}
-    (attempt,) = found["attempts"]
-    assert attempt["reason"].startswith("gate check is red (exit 1")
-    assert attempt["files"] == ["n"]
-    assert git("show", f"refs/{attempt['ref']}:n") == "bad"
-    assert [(gate["gate"], gate["red"]) for gate in found["gates"]] == [
-        *(("gate check", True), ("gate check", False)),
-    ]
-    assert [call["did"] for call in found["calls"]] == ["failed", "end", "end", "end", "end"]
-    costs = {stage: sums["cost_usd"] for stage, sums in found["by_stage"].items()}
-    assert costs == {"research": 0.51, "implement": 0.02, "commit": 0.01}
-    assert found["cost_usd"] == pytest.approx(0.54)
-    assert found["tokens"] == {"input": 10, "output": 3, "cache_read_input": 7}
-    assert [one["stage"] for one in found["retried"]] == ["research"]
-    assert found["learned"] == ["n is good"]
-    (folder,) = found["folders"]
-    assert json.loads((Path(folder) / "stage2.json").read_text())["kern"]["attempt"] == 2
-
-    shown = kern("show", "1").out
-    assert shown == kern("show", "Add  a GREETING").out
-    for words in (
-        "done: ",
-        "$0.54",
-        "research   2 calls, $0.51, 20 tokens",
-        f"git show {attempt['ref']}",
-        "changed n",
-        f"git show {found['commit']}",
-        folder,
-    ):
-        assert words in shown
-    git("update-ref", "-d", f"refs/{attempt['ref']}")
-    again = kern("show", "1").out
-    assert attempt["reason"] in again
-    assert f"git show {attempt['ref']}" not in again
 
 
 # -------------------------------------------------------------------- kern status
@@ -186,17 +138,18 @@ def test_a_line_that_cannot_be_read_is_skipped_and_said(tmp_path: Path) -> None:
     assert store.load(file, size=len(whole) + 60) == records
 
 
-@pytest.mark.parametrize("argv", [("status",), ("report",), ("log",), ("show", "1")])
 def test_what_is_skipped_is_said_once_and_the_rest_counts(
-    repo: Path, fake: Fake, inline: Inline, kern: Kern, argv: tuple[str, ...]
+    repo: Path, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
     assert inline(1).code == 0
-    clean = kern(*argv)
+    views = (("status",), ("report",), ("log",), ("show", "1"))
+    clean = [kern(*argv).out for argv in views]
     journal(repo).write_bytes(b"torn\n[]\n" + journal(repo).read_bytes())
-    ran = kern(*argv)
-    assert (ran.code, ran.out, clean.err) == (0, clean.out, "")
-    assert ran.err.count(str(journal(repo))) == 1
-    assert "2 lines skipped: damaged" in ran.err
+    for argv, out in zip(views, clean, strict=True):
+        ran = kern(*argv)
+        assert (ran.code, ran.out) == (0, out)
+        assert ran.err.count(str(journal(repo))) == 1
+        assert "2 lines skipped: damaged" in ran.err
 
 
 # -------------------------------------------------------------------- kern report
@@ -276,13 +229,13 @@ def test_no_value_of_a_journal_reaches_the_terminal_raw(repo: Path, kern: Kern) 
     assert {"\x9b1m\u202e"} < {record.get("reason") for record in exact}
 
 
-@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/Los_Angeles", "UTC"])
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/Los_Angeles"])
 def test_a_date_begins_at_the_persons_own_midnight(
     repo: Path, fake: Fake, inline: Inline, kern: Kern, zone: str
 ) -> None:
     assert inline(1).code == 0
     at = {"Pacific/Auckland": "2029-12-31T11", "America/Los_Angeles": "2030-01-01T08"}
-    midnight = at.get(zone, "2030-01-01T00")  # of 2030-01-01, in UTC
+    midnight = at[zone]  # of 2030-01-01, in UTC
     rows = [json.loads(line) for line in journal(repo).read_text().splitlines()]
     for run, minute in (("early", -1), ("late", 1)):
         epoch = time.mktime(time.strptime(f"{midnight} UTC", "%Y-%m-%dT%H %Z")) - time.timezone

@@ -41,23 +41,10 @@ def replaced(place: Path, how: str, outside: Path) -> None:
     match how:
         case "pipe":
             os.mkfifo(place)
-        case "device":
-            try:
-                os.mknod(place, 0o20600, os.makedev(1, 5))  # /dev/zero: it has no end
-            except PermissionError:
-                pytest.skip("only root makes devices")
-        case "folder":
-            place.mkdir()
-        case "circle":
-            place.symlink_to(place.name)
-        case "link to nothing":
-            place.symlink_to("nowhere.md")
         case "link out":
             outside.mkdir(exist_ok=True)
             (outside / "theirs").write_text("- [ ] theirs\n")
             place.symlink_to(outside / "theirs")
-        case "link out to nothing":
-            place.symlink_to(outside / "none")
         case "link to a device":
             place.symlink_to("/dev/zero")
 
@@ -71,10 +58,8 @@ def refused(heard: Heard, *words: str) -> None:
 
 # -------------------------------------------------------------------- files that are none
 
-OUT = ("link out", "link out to nothing", "link to a device")
 
-
-@pytest.mark.parametrize("how", ["pipe", "device", "circle", "folder", *OUT])
+@pytest.mark.parametrize("how", ["pipe", "link out", "link to a device"])
 def test_advice_that_is_no_file_of_the_project_is_not_handed_on(
     repo: Path, fake: Fake, inline: Inline, tmp_path: Path, how: str
 ) -> None:
@@ -265,33 +250,25 @@ def test_what_only_looks_sends_nothing_of_others_either(
     own = spoiled / ".kern" / "prompts" / "3_commit.md"
     own.parent.mkdir(parents=True)
     text = (HERE.parent / "prompts" / "3_commit.md").read_text()
-    every = ("status", "-n", "-nv", "doctor", "status --json", "doctor --json", "init", "1 0")
-    for code, model, commands in (
-        ("0", f"model: {NAME}", every),
-        ("1", f"{NAME}: x", ("-n", "doctor")),
-    ):
-        (tmp_path / "code").write_text(code)
-        own.write_text(text.replace("model: haiku", model))
-        for argv in commands:
-            _, sent = on_terminal(*argv.split(), cwd=spoiled)
-            harmless(sent)
-            assert sent.strip()
-    good = (spoiled / SPEC).read_bytes().replace(b"- [-]", b"- [ ]")
-    (spoiled / SPEC).write_bytes(good)
+    (tmp_path / "code").write_text("1")
     own.write_text(text.replace("model: haiku", f"model: {NAME}"))
-    for argv in ("-n 3", "-nv 3"):
+    for argv in ("status", "doctor", "status --json", "init", "1 0"):
         _, sent = on_terminal(*argv.split(), cwd=spoiled)
         harmless(sent)
-        assert "must be a model's name" in sent
+        assert sent.strip()
+    good = (spoiled / SPEC).read_bytes().replace(b"- [-]", b"- [ ]")
+    (spoiled / SPEC).write_bytes(good)
+    _, sent = on_terminal("-nv", "3", cwd=spoiled)
+    harmless(sent)
+    assert "must be a model's name" in sent
     _, sent = on_terminal("path", cwd=spoiled)
     harmless(sent)
     assert sent.strip().endswith("/br\\u202ean\\u009bch")
     own.unlink()
     own.symlink_to(tmp_path / "said")
-    for argv in ("doctor", "1 0"):  # the hint names the folder
-        _, sent = on_terminal(*argv.split(), cwd=spoiled)
-        harmless(sent)
-        assert "put the file itself into" in sent
+    _, sent = on_terminal("doctor", cwd=spoiled)  # the hint names the folder
+    harmless(sent)
+    assert "put the file itself into" in sent
 
 
 def test_data_for_a_pipe_is_exact_whatever_it_holds(spoiled: Path, kern: Kern, git: Git) -> None:
@@ -306,15 +283,12 @@ def test_data_for_a_pipe_is_exact_whatever_it_holds(spoiled: Path, kern: Kern, g
 OLD = {"type": "system", "subtype": "init", "claude_code_version": f"1.0.0{NAME}"}
 COMPLAINTS: dict[str, dict[str, Any]] = {
     "refusal": {"stderr": f"error: {NAME}\n", "exit": 1},
-    "login": {"result": NASTY, "fields": {"is_error": True, "api_error_status": 401}},
     "limit": {"result": f"hit your {NAME} limit", "fields": {"is_error": True}},
     "version": {"result": READY, "events": [OLD]},
-    "overload": {"result": NASTY, "fields": {"is_error": True, "api_error_status": 529}},
-    "crash": {"stderr": f"{NAME}\n", "exit": 3},
 }
 
 
-@pytest.mark.parametrize("what", list(COMPLAINTS)[:4])
+@pytest.mark.parametrize("what", COMPLAINTS)
 def test_an_agents_complaint_is_shown_without_its_control_characters(
     repo: Path, fake: Fake, kern: Kern, what: str
 ) -> None:
@@ -325,21 +299,10 @@ def test_an_agents_complaint_is_shown_without_its_control_characters(
     assert "\nkern: " in ran.said
 
 
-@pytest.mark.parametrize("what", list(COMPLAINTS)[4:])
-def test_what_is_asked_again_says_why_without_control_characters(
-    repo: Path, fake: Fake, inline: Inline, what: str
-) -> None:
-    fake.script(research=[COMPLAINTS[what], {"result": READY}])
-    heard = inline(1)
-    assert heard.code == 0
-    assert "again in" in heard.err
-    harmless(heard.err)
-
-
 def test_a_terminal_without_utf_8_is_no_reason_to_fall(repo: Path, fake: Fake, kern: Kern) -> None:
     (repo / SPEC).write_text(f"- [ ] grüße 日本 {'long ' * 100}\n")
     plain_terminal = {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}
-    for argv in ("status", "status --json", "-nv", "1 0", "path"):
+    for argv in ("-nv", "1 0", "path"):
         ran = kern(*argv.split(), env=plain_terminal, started=True)
         assert (ran.code, "Traceback" in ran.err) == (0, False), ran.err
     assert "grüße 日本" in kern("status", env=plain_terminal, started=True).out
@@ -352,7 +315,7 @@ def test_names_are_utf_8_in_a_plain_locale(
     top = repo.rename(tmp_path / "prüfung")
     plain_locale = {"LC_ALL": "POSIX", "KERN_DIR": str(tmp_path / "öut")}
     fake.script(implement=[{"run": ["echo ja > 'wörk.txt'"], "result": "SUCCESS"}])
-    for argv in ("-n", "1 0", "status", "show 1", "log", "report --html"):
+    for argv in ("1 0", "show 1", "report --html"):
         ran = kern(*argv.split(), env=plain_locale, cwd=top, started=True)
         assert (ran.code, "Traceback" in ran.err) == (0, False), ran.err
     names = git("-c", "core.quotePath=off", "show", "--name-only", "--format=", cwd=top)
@@ -471,23 +434,6 @@ def test_the_values_of_what_is_named_like_a_secret_are_hidden(
 def test_of_two_secrets_the_longer_is_hidden_whole() -> None:
     secrets = plain.secrets({"A_KEY": "abcdef", "B_KEY": "abcdefgh"})
     assert plain.masked("abcdefgh abcdef", secrets) == "*** ***"
-
-
-def test_a_kept_attempt_can_be_shown_and_pushed_without_gits_own_files(
-    secretive: None, repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(
-        implement=[
-            {"run": ["echo half > half"], "result": "FAILED: no"},
-            {"result": "SKIPPED: a.txt"},
-        ]
-    )
-    assert inline(1).code == 1
-    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
-    assert git("show", "--format=", "--name-only", ref) == "half"
-    history = git("rev-list", "--parents", ref).splitlines()
-    assert [len(line.split()) for line in history] == [2, 1]  # the attempt, HEAD
-    assert not [value for value in VALUES if value in kept_by_git(repo, [ref])]
 
 
 # -------------------------------------------------------------------- neighbours
