@@ -68,7 +68,9 @@ def _kept(value: object) -> object:
     return value
 
 
-class RunStarted(Event, keeps="run did:start run root iterations payer open=open_tasks models"):
+class RunStarted(
+    Event, keeps="run did:start run root iterations payer open=open_tasks max_cost models"
+):
     run: str
     root: str
     branch: str

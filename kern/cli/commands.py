@@ -236,10 +236,18 @@ def report(
     markdown: Annotated[bool, Option("--md", help="Markdown for a pull request.")] = False,
     as_json: options.AsJson = False,
     as_html: Annotated[bool, Option("--html", help="One page with a timeline.")] = False,
+    serve: options.Serve = None,
 ) -> None:
     """Add up what was done, what it cost and what to review."""
     from kern.views import log, report
 
+    if serve is not None:
+        if markdown or as_json:
+            raise UsageError("--serve shows a page", hint="kern report --serve 0")
+        from kern.views import follow
+
+        follow.serve(Path.cwd(), since, serve)
+        return
     text = report.shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html)
     log.tell(text, as_data=markdown or as_json or as_html)
 

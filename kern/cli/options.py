@@ -97,5 +97,6 @@ AllowRed = Annotated[bool, Option("--allow-red", help="Do not hold red gates aga
 Trusted = Annotated[bool, Option("--trust", help="Run the repository's commands this time.")]
 Task = Annotated[str, Argument(metavar="TASK", autocompletion=tasks, help=_TASK)]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+Serve = Annotated[int | None, Option(metavar="PORT", min=0, max=65535, hidden=True)]
 Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
 Words = Annotated[Names, Argument(metavar="WORDS")]

@@ -2,7 +2,7 @@
 nothing that is loaded, readable on a phone, in the dark and on paper. `page.html` lays it out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from kern.views.log import local, warn
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 KINDS = (*map(str, Stage), *map(str, Aide), GATE)
+GOES_ON = "under way"  # in place of why a step failed
 _LEAST = 0.3  # percent of the width, so that the shortest bar can be seen
 _OUTPUT = 1000  # characters of what a red gate printed
 
@@ -33,6 +34,18 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
             "a report has one form: --md, --json and --html exclude each other",
             hint="kern report --md",
         )
+    found, now, is_told = gathered(folder, since)
+    if as_html:
+        return page(found, now)
+    if as_json:
+        return plain.data(totals.summary(found, now))
+    if is_told and not found.runs:
+        return f"nothing in the journal since {plain.line(since)}"
+    return summary.report(found, now, markdown=markdown)
+
+
+def gathered(folder: Path, since: str) -> tuple[History, Standing, bool]:
+    """What the journal holds since then, how things stand now, and whether it holds anything."""
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
     records = store.load(store.place(project.common_dir), warn)
@@ -40,14 +53,7 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
     there = project.text("for-each-ref", "--format=%(refname)", refs.ATTEMPTS).splitlines()
     for gone in (one for one in kept if one.get("ref") and f"refs/{one['ref']}" not in there):
         gone["ref"] = ""  # what a run's end cleaned up
-    found, now = fold(kept), standing(project) if kept else NOWHERE
-    if as_html:
-        return page(found, now)
-    if as_json:
-        return plain.data(totals.summary(found, now))
-    if records and not kept:
-        return f"nothing in the journal since {plain.line(since)}"
-    return summary.report(found, now, markdown=markdown)
+    return fold(kept), standing(project) if kept else NOWHERE, bool(records)
 
 
 def standing(project: Repo) -> Standing:
@@ -87,7 +93,8 @@ def _since(text: str, now: datetime) -> str:
 # ---------------------------------------------------------------- the page
 
 
-def page(found: History, now: Standing = NOWHERE) -> str:
+def page(found: History, now: Standing = NOWHERE, live: Mapping[str, Any] | None = None) -> str:
+    """`live`: what a page tells at its top that renews itself (`follow`)."""
     import jinja2  # everything else starts without it
 
     environment = jinja2.Environment(
@@ -109,6 +116,7 @@ def page(found: History, now: Standing = NOWHERE) -> str:
         gates=_gates(found),
         kinds=KINDS,
         no_end=NO_END,
+        live=live,
         cost=lambda spent: Cost(spent["cost_usd"], spent["unpriced"]),
     )
 
@@ -122,7 +130,8 @@ def _lanes(run: Run) -> dict[str, list[dict[str, str]]]:
         width = max(100 * (step.ended - step.began) / length, _LEAST)
         left = min(100 * (step.began - began) / length, 100 - width)
         kind = step.kind if step.kind in KINDS else "other"
-        bar = {"kind": f"{kind} failed" if step.failed else kind, "title": _title(step)}
+        look = "" if not step.failed else " going" if step.failed == GOES_ON else " failed"
+        bar = {"kind": kind + look, "title": _title(step)}
         bar["place"] = f"left:{left:.2f}%;width:{width:.2f}%"
         number = step.record.get("worker")
         of_worker = f"worker {number}" if number else "landing"
@@ -137,7 +146,7 @@ def _title(step: Step) -> str:
         f"attempt {record.get('attempt')}": record.get("attempt"),
         str(record.get("model")): record.get("model"),
         f"${cost or 0:.2f}": cost,
-        f"failed: {step.failed}": step.failed,
+        step.failed if step.failed == GOES_ON else f"failed: {step.failed}": step.failed,
         str(record.get("task")): record.get("task"),
     }
     head = f"{step.name} {plain.span(step.ended - step.began)}"
@@ -148,7 +157,7 @@ def _by_stage(steps: Sequence[Step]) -> str:
     """Each with its money: `research $0.10, implement 2 times $1.20`."""
     calls: dict[str, list[Any]] = {}
     for step in steps:
-        if step.kind != GATE and step.failed != NO_END:
+        if step.kind != GATE and step.failed not in (NO_END, GOES_ON):
             calls.setdefault(plain.line(step.kind, 40), []).append(step.record.get("cost_usd"))
     times = {kind: f" {len(costs)} times" * (len(costs) > 1) for kind, costs in calls.items()}
     return ", ".join(f"{kind}{times[kind]} {Cost.of(costs)}" for kind, costs in calls.items())
