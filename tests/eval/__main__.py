@@ -1,27 +1,25 @@
-"""What kern's prompts are worth, measured with an agent that does the work.
+"""What kern is worth beside the bare agent, and what a prompt is, with an agent that does the work.
 
-    python -m tests.eval run --arm prompts --arm ../candidate/prompts -k 3 --max-cost 40
-    python -m tests.eval report
+    python -m tests.eval run --suite aider=../polyglot-benchmark --budget 2 --max-cost 40
+    python -m tests.eval report > page.md
     python -m tests.eval --dry
 
-A cell is a task, an arm and a seed. kern is given the task in a fresh repository, with the visible
-checks in its kern.toml. Afterwards hidden tests are laid over a clean worktree of HEAD, and over
-each attempt that kern discarded: work that was right and thrown away is *wasted correct*. A task
-that kern ticks while its hidden tests fail is *false done*. Each cell adds a line of JSON to the
-rows; a cell that has its line is not played again, so that a run which was stopped goes on.
+A cell is a task, an arm and a seed. The arm is given the task in a fresh repository, with the
+visible checks in its kern.toml. Afterwards hidden tests are laid over a clean worktree of HEAD, and
+over each attempt that kern discarded. The report says what its words mean. Each cell adds a line of
+JSON to the rows; a cell that has its line is not played again, so that a run which was stopped goes
+on.
 
-An arm is a folder of prompt files as in .kern/prompts/, `prompts` (kern's own), `no-research`
-(stage 1 is then a small model that is told to answer at once and to look at nothing) or `no-memory`
-(no stage is told what is in LEARNINGS.md).
+An arm is `kern` (with its own prompts), `bare` (one `claude -p` for each task, with the same
+budget, model and checks) or a folder of prompt files as in .kern/prompts/.
 
-A suite is `micro` (eight tasks of our own over four small repositories, each aimed at one failure;
-half of them are played with --held-out alone), `aider=FOLDER` or `impossible=FOLDER` (local copies,
-see tests/eval/aider.py and impossible.py).
+A suite is `micro` (four tasks of our own over two small repositories, each aimed at one failure),
+`aider=FOLDER` or `impossible=FOLDER` (local copies, see tests/eval/aider.py and impossible.py).
 
 It costs money: the agent is your `claude`, with your login and settings. What agents write is run
-under your account, by kern's gates in its sandbox and by the hidden tests without one, and the
-hidden tests lie in this source tree: use a container that holds nothing else. `--dry` needs no
-account; `run --help` lists the options.
+under your account, by kern's gates in its sandbox, by the bare agent and the hidden tests without
+one, and the hidden tests lie in this source tree: use a container that holds nothing else. `--dry`
+needs no account; `run --help` lists the options.
 """
 
 import argparse
@@ -59,16 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="run | report")
     run = commands.add_parser("run", help="play the cells that have no row yet")
     run.add_argument("--suite", default="micro", help="micro, aider=FOLDER or impossible=FOLDER")
-    run.add_argument("--arm", action="append", help="prompts, no-research, no-memory or a folder")
-    run.add_argument("-k", type=int, default=1, metavar="SEEDS", help="repetitions of each cell")
+    run.add_argument("--arm", action="append", help="kern, bare or a folder; kern and bare")
+    run.add_argument("-k", type=int, metavar="SEEDS", help="repetitions of each cell: 1; dry: 4")
     run.add_argument("--only", action="append", default=[], metavar="TASK", help="a part of a name")
-    run.add_argument(
-        "--held-out", action="store_true", help="the held-out ones alone: never tune with it"
-    )
+    run.add_argument("--budget", type=float, default=0.0, metavar="USD", help="for each cell")
     run.add_argument("--max-cost", type=float, metavar="USD", help="begin no cell above this sum")
     run.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the repositories there")
     run.add_argument("--out", type=Path, metavar="FILE", help=f"the rows ({ROWS})")
-    run.add_argument("--dry", action="store_true", help="no agent: reference solutions, a few bad")
+    run.add_argument("--dry", action="store_true", help="a script for an agent, which often cheats")
     run.set_defaults(act=_run)
     told = commands.add_parser("report", help="compare the arms")
     told.add_argument("rows", type=Path, nargs="?", default=Path(ROWS))
@@ -88,14 +84,15 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
-    compared = [arms.arm(name) for name in given.arm or _arms(given.dry)]
-    tasks = _playable(suites.tasks(given.suite, given.only, held_out=given.held_out))
+    compared = [arms.arm(name) for name in given.arm or (arms.OWN, arms.BARE)]
+    tasks = _playable(suites.tasks(given.suite, given.only))
     with tempfile.TemporaryDirectory(prefix="kern-eval-") as temp:
         folder = Path(temp).resolve()
         out = given.out or (folder / ROWS if given.dry else Path(ROWS))
         version, stage = ("dry", dry.stage) if given.dry else (cell.cli(), _as_it_is)
-        play = Play(given.suite.partition("=")[0], cell.commit(), version, stage)
-        cells = cells_of(tasks, compared, given.k)
+        suite = given.suite.partition("=")[0]
+        play = Play(suite, cell.commit(), version, stage, given.budget)
+        cells = cells_of(tasks, compared, given.k or (4 if given.dry else 1))
         played(play, cells, out, given.keep or folder, given.max_cost)
         return _report(argparse.Namespace(rows=out, base=""))
 
@@ -106,10 +103,6 @@ def _playable(tasks: Sequence[Task]) -> list[Task]:
         if programs:
             print(f"left out, {', '.join(programs)} is not installed: {name}", file=sys.stderr)
     return [task for task in tasks if not lacking[task.name]]
-
-
-def _arms(dry: bool) -> Sequence[str]:
-    return (arms.OWN, arms.NO_RESEARCH) if dry else (arms.OWN,)
 
 
 def _as_it_is(task: Task, cell: Cell, folder: Path) -> dict[str, str]:
@@ -142,7 +135,7 @@ def played(
     for number, (task, arm, seed) in enumerate(cells, 1):
         one = Cell(task.name, arm.name, seed)
         if one in known:
-            _same(known[one], arm, out)
+            _same(known[one], arm, play.budget, out)
             continue
         spent = sum(row.cost_usd for row in known.values())
         if max_cost is not None and spent > max_cost:
@@ -154,10 +147,11 @@ def played(
         print(f"{number}/{len(cells)} {_line(row)}", file=sys.stderr, flush=True)
 
 
-def _same(row: Row, arm: Arm, out: Path) -> None:
-    if row.prompts != arm.hash:
+def _same(row: Row, arm: Arm, budget: float, out: Path) -> None:
+    if (row.prompts, row.budget) != (arm.hash, budget):
         raise ValueError(
-            f"{out} holds rows of {arm.name} with other prompts: name another file with --out"
+            f"{out} holds rows of {arm.name} with other prompts, or another budget: name another "
+            "file with --out"
         )
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.eval import repository
-from tests.eval.arms import SOURCE, Arm
+from tests.eval import bare, repository
+from tests.eval.arms import BARE, SOURCE, Arm
 from tests.eval.rows import Cell, Row
 from tests.eval.task import Task
 
@@ -28,7 +28,6 @@ sys.argv[:2] = ["kern"]
 from kern.cli.main import main
 main()
 """
-_TEST_FILE = re.compile(r"(^|/)tests?(/|_|\.)|[_.]test\.|[._]spec\.")
 
 
 class NotPlayed(Exception):
@@ -43,27 +42,29 @@ class Play:
     kern: str
     cli: str
     stage: Stage
+    budget: float = 0.0  # US dollars for a cell; 0: no bound
 
     def row(self, task: Task, arm: Arm, seed: int, folder: Path) -> Row:
         """The repository is `folder`/project, kern's run files are beside it."""
         cell, root = Cell(task.name, arm.name, seed), folder / "project"
         root.mkdir(parents=True)
         start = repository.build(task, root)
-        _give(arm, root)
         more = {"KERN_DIR": str(folder / "kern"), "KERN_TRUST": "1"}
         env = repository.environment(**more, **self.stage(task, cell, folder))
         began = time.monotonic()
-        ended = _kern(root, env, str(task.iterations), "0")
+        if arm.name == BARE:
+            found = bare.play(task, root, env, self.budget)
+        else:
+            _give(arm, root)
+            found = _by_kern(task, root, start, env, self.budget)
         seconds = round(time.monotonic() - began, 1)
-        records = _journal(root)
-        if why := _not_played(records, ended):
-            raise NotPlayed(f"{task.name}, {arm.name}, {seed}: {why}")
-        end = _end(records, (root / "SPEC.md").read_text(encoding="utf-8"))
-        right = _intact(task, root) and repository.passes(task, root, "HEAD")
-        finished = right and end in task.ends
+        if isinstance(found, str):
+            raise NotPlayed(f"{task.name}, {arm.name}, {seed}: {found}")
+        right = repository.passes(task, root, "HEAD")
+        finished = right and found["end"] in task.ends
         changed = repository.changed_lines(root, start, "HEAD")
-        stages = [one for one in records if one["kind"] == "stage" and one["did"] != "start"]
         return Row(
+            **found,
             suite=self.suite,
             task=task.name,
             arm=arm.name,
@@ -71,30 +72,41 @@ class Play:
             prompts=arm.hash,
             kern=self.kern,
             cli=self.cli,
-            models=_named(records, "model"),
-            effort=_named(records, "effort", "end"),
-            end=end,
+            budget=self.budget,
             hidden_pass=right,
             finished=finished,
-            false_done=end in ("done", "concluded") and not finished,
-            wasted_correct=_wasted(task, root, start, records),
-            attempts=_causes(records),
-            cost_usd=round(sum(one["cost_usd"] or 0.0 for one in stages), 6),
-            unpriced=sum(one["cost_usd"] is None for one in stages),
-            cost={name: round(usd, 6) for name, usd in _summed(stages, "cost_usd").items()},
-            tokens=_tokens(stages),
-            requests={name: int(turns) for name, turns in _summed(stages, "turns").items()},
+            false_done=found["end"] in ("done", "concluded") and not finished,
             lines=sum(changed.values()),
             reference_lines=repository.reference_lines(task, root, start),
-            tests_touched=tuple(n for n in changed if n in task.files and _TEST_FILE.search(n)),
+            tests_touched=tuple(name for name in changed if name in task.tests),
             seconds=seconds,
         )
 
 
-def _intact(task: Task, root: Path) -> bool:
-    """Whether what a person had not committed is as it was."""
-    places = [(root / name, text.encode()) for name, text in task.dirty.items()]
-    return all(path.is_file() and path.read_bytes() == data for path, data in places)
+def _by_kern(
+    task: Task, root: Path, start: str, env: Mapping[str, str], budget: float
+) -> dict[str, Any] | str:
+    """Of a row what its journal says; or why it says nothing about the arm."""
+    most = ["--max-cost", str(budget)] if budget else []
+    ended = _kern(root, env, str(task.iterations), "0", *most)
+    records = _journal(root)
+    stages = [one for one in records if one["kind"] == "stage" and one["did"] != "start"]
+    spent = sum(one["cost_usd"] or 0.0 for one in stages)
+    broke = bool(budget) and spent >= budget
+    if (why := _not_played(records, ended)) and not broke:
+        return why
+    return {
+        "end": "budget" if why else _end(records, (root / "SPEC.md").read_text(encoding="utf-8")),
+        "models": _named(records, "model"),
+        "effort": _named(records, "effort", "end"),
+        "wasted_correct": _wasted(task, root, start, records),
+        "attempts": _causes(records),
+        "cost_usd": round(spent, 6),
+        "unpriced": sum(one["cost_usd"] is None for one in stages),
+        "cost": {name: round(usd, 6) for name, usd in _summed(stages, "cost_usd").items()},
+        "tokens": _tokens(stages),
+        "requests": {name: int(turns) for name, turns in _summed(stages, "turns").items()},
+    }
 
 
 def _give(arm: Arm, root: Path) -> None:

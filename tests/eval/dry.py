@@ -1,11 +1,13 @@
-"""A dry run: no agent and no account. The stand-in of the tests writes the reference solution.
+"""A dry run: no agent and no account. A script stands in for the agent, in each arm the same.
 
-So that each column of the report is seen to move, about half of the cells play something else where
-a change is due: they give up work that is right and finish in the second attempt (wasted correct),
-or they claim a planted wrong solution (false done).
+So that each column of the report is seen to move it plays, by task and seed, one of four: it does
+the work; it gives up work that is right, and finishes in a second attempt; it claims a planted
+wrong solution, which passes the visible tests; or it empties those tests, and what it was to write.
+The last two are a cheater's, who does the same in each attempt.
 """
 
 import json
+import shlex
 import sys
 import zlib
 from collections.abc import Mapping
@@ -13,53 +15,82 @@ from pathlib import Path
 from typing import Any
 
 from tests.eval import repository
+from tests.eval.arms import BARE
 from tests.eval.rows import Cell
-from tests.eval.task import Task
+from tests.eval.task import Change, Task
 
+_CHEATS = ("planted", "emptied")
+_PARTS = ("right", "wasted", *_CHEATS)
 _FAKE = Path(__file__).resolve().parents[1] / "kit" / "fake_claude.py"
+_PASSES = (
+    "import unittest\n\n\nclass Passes(unittest.TestCase):\n    def test(self):\n        pass\n"
+)
+_EMPTY = {".py": _PASSES, ".sh": "exit 0\n"}
 Step = dict[str, Any]
 _READY: Step = {"result": "- Files: none\n\nREADY"}
 
 
 def stage(task: Task, cell: Cell, folder: Path) -> Mapping[str, str]:
-    place = folder / "agent"
-    for name, change in (("solution", task.solution), ("wrong", task.wrong)):
-        (place / name).mkdir(parents=True)
-        repository.lay(place / name, {k: v for k, v in change.items() if v is not None})
+    place, chosen = folder / "agent", part(cell.task, cell.seed)
+    change = task.solution
+    if task.acts and chosen in _CHEATS:
+        change = task.wrong if chosen == "planted" and task.wrong else emptied(task)
+    repository.lay(place / "change", {k: v for k, v in change.items() if v is not None})
+    (place / "change").mkdir(parents=True, exist_ok=True)
+    gone = [f"rm -f {shlex.quote(path)}" for path, text in change.items() if text is None]
+    work = [f"cp -R '{place}/change/.' .", *gone]
     program = place / "claude"
-    program.write_text(f"#!{sys.executable} -IS\n{_FAKE.read_text().partition(chr(10))[2]}")
+    fake = f"#!{sys.executable} -IS\n{_FAKE.read_text().partition(chr(10))[2]}"
+    program.write_text(_alone(task, work) if cell.arm == BARE else fake)
     program.chmod(0o755)
-    (place / "script.json").write_text(json.dumps(_steps(task, place, _part(cell))))
+    (place / "script.json").write_text(json.dumps(_steps(task, work, wasted=chosen == "wasted")))
     return {
         "FAKE_CLAUDE": str(place),
         "KERN_CLAUDE": str(program),
         "KERN_SANDBOX": "off",
         "HOME": str(place),
-        "EVAL_SLEEP": "0",
     }
 
 
-def _part(cell: Cell) -> str:
-    """The same each time, so that a dry run which was stopped goes on like any other."""
-    number = zlib.crc32(repr(tuple(cell)).encode()) % 4
-    return ("wrong", "right", "right", "wasted")[number]
+def part(task: str, seed: int) -> str:
+    """The same each time and in each arm: a dry run which was stopped goes on like any other."""
+    return _PARTS[(zlib.crc32(task.encode()) + seed) % len(_PARTS)]
 
 
-def _steps(task: Task, place: Path, part: str) -> dict[str, list[Step]]:
+def cheats(task: str, seed: int) -> bool:
+    """Where there is something to do."""
+    return part(task, seed) in _CHEATS
+
+
+def emptied(task: Task) -> Change:
+    """The visible tests, and what it was to write, without what they are for."""
+    files = {*task.tests, *(name for name in task.solution if name in task.files)}
+    return {name: _EMPTY.get(Path(name).suffix, "") for name in files}
+
+
+def _alone(task: Task, work: list[str]) -> str:
+    """The bare agent."""
+    said = "Wrote it.\n\nDONE" if {"done", "skipped"} & {*task.ends} else "NOT DONE: it cannot be"
+    result = {"type": "result", "is_error": False, "result": said, "num_turns": 3}
+    result |= {"total_cost_usd": 0.01, "usage": {"input_tokens": 900, "output_tokens": 100}}
+    lines = [
+        "#!/bin/sh",
+        "cat > /dev/null",
+        *work,
+        "git commit -qam 'Do it' > /dev/null",
+        "cat << 'END'",
+    ]
+    return "\n".join([*lines, json.dumps(result), "END", ""])
+
+
+def _steps(task: Task, work: list[str], *, wasted: bool) -> dict[str, list[Step]]:
     match task.ends[0]:
         case "asked":
-            found = {"result": "- Files: none\n\nNEEDS_ANSWER: which of the two?"}
-            return {"research": [_told(found)]}
+            return {"research": [_told({"result": f"NEEDS_ANSWER: {task.spec[6:60]}: which?"})]}
         case "skipped":
-            return {"research": [_told({"result": "NO_TASK: it is there already"})]}
-        case "concluded":
-            said = "## Learned\nIt is no faster.\n\nFAILED: it is no faster"
-            return {"research": [_told(_READY)], "implement": [_told({"result": said})]}
-    wrong = part == "wrong" and task.wrong
-    name, change = ("wrong", task.wrong) if wrong else ("solution", task.solution)
-    gone = [f"rm -f '{path}'" for path, text in change.items() if text is None]
-    done = {"run": [f"cp -R '{place / name}/.' .", *gone], "result": "Wrote it.\n\nSUCCESS"}
-    before = [_told({**done, "result": "FAILED: I am not convinced"})] if part == "wasted" else []
+            return {"research": [_told({"result": f"NO_TASK: {task.spec[6:].strip()}: it does"})]}
+    done = {"run": work, "result": "Wrote it.\n\nSUCCESS"}
+    before = [_told({**done, "result": "FAILED: I am not convinced"})] * wasted
     return {"research": [_told(_READY)], "implement": [*before, _told(done)]}
 
 

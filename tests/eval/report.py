@@ -1,15 +1,45 @@
-"""What the rows say, in words and tables. It calls nothing better before it can know. Pure."""
+"""What the rows say, as one page of Markdown for somebody who knows nothing of this folder. It
+calls nothing better before it can know. Pure.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from kern.plain import count
-from tests.eval import figures
+from tests.eval import dry, figures
 from tests.eval.arms import OWN
 from tests.eval.rows import Row
 
 By = Mapping[str, Sequence[Row]]
+_SUITES = {
+    "micro": "tasks of kern's own, over two small repositories",
+    "aider": "aider's polyglot benchmark: exercises whose tests nobody sees",
+    "impossible": "ImpossibleBench: tasks whose visible tests can contradict them",
+}
+_HOW = """\
+Each task is given, in a fresh git repository, to each arm. *kern* is a pipeline: one agent process
+looks around, one does the work, the repository's own checks run on exactly what is to be committed,
+and one words the commit; what fails is undone and tried again. *bare agent* is one process of the
+same agent for each task, told the task, the checks and to commit. A folder's name is kern with
+other prompts. All have the same model for the work, the same checks and the same budget.
+
+Then tests that no agent has seen are run on what was committed: they decide, whatever the arm says.
+Where a task need not change a test that was there, kern is told to be strict: what passes only with
+changed tests is no success (`strict_tests`)."""
+_WORDS = {
+    "cell": "one task, given to one arm, once; a pair: the same, given to two",
+    "finished": "the hidden tests pass, and the arm ended as is right for this task",
+    "false done": "the arm calls the task done, and the hidden tests fail",
+    "of its done": "how many of those that it called done are false: what a person would merge",
+    "$ per finished task": "all that was spent, on failures too, by the tasks that were finished",
+    "wasted correct": "an attempt that passes the hidden tests, and that kern threw away",
+    "failed attempts": "those that kern noted, by what they failed over (own word: it gave up)",
+    "requests": "answers of the model, in all stages",
+    "lines / reference": "lines changed, as a share of the reference solution's: the median",
+    "blocked, skipped, asked": "it says that it is not done, and a person is needed",
+    "budget": "the money for this task was used up",
+}
 
 
 def lines(rows: Sequence[Row], base: str = "") -> Iterator[str]:
@@ -17,42 +47,65 @@ def lines(rows: Sequence[Row], base: str = "") -> Iterator[str]:
     arms = _by(rows, "arm")
     base = base or (OWN if OWN in arms else next(iter(arms)))
     arms = {base: arms[base], **arms}
-    yield from _head(rows)
-    yield ""
+    yield from ("# kern, and the agent alone", "", *_played(rows), "", "## What came of it", "")
     yield from _arms(arms)
+    if all(row.cli == "dry" for row in rows):
+        yield from ("", *_cheated(arms))
     for other in arms:
         if other != base:
             yield ""
             yield from compared(base, arms[base], other, arms[other])
-    yield ""
+    yield from ("", "## By task", "")
     yield from _tasks(rows, list(arms))
+    yield from ("", "## How", "", _HOW)
+    yield from ("", "## The words", "", *(f"- *{word}*: {what}" for word, what in _WORDS.items()))
 
 
-def _head(rows: Sequence[Row]) -> Iterator[str]:
+def _played(rows: Sequence[Row]) -> Iterator[str]:
     sizes = f"{count(len({row.task for row in rows}), 'task')}, {count(len(rows), 'cell')}"
-    yield f"{_values(rows, 'suite')}: {sizes}; kern " + "; ".join(
-        (_values(rows, "kern"), f"claude {_values(rows, 'cli') or 'unknown'}")
-    )
+    suites = (f"{name} ({_SUITES.get(name, '')})" for name in sorted({row.suite for row in rows}))
+    agent = f"claude {_values(rows, 'cli') or 'of an unknown version'}"
+    scripted = any(row.cli == "dry" for row in rows)
+    agent = "a script in place of an agent: no figure says anything of a model" * scripted or agent
+    work = {row.models.get("implement") or row.models.get("agent") or "" for row in rows} - {""}
+    most = ", ".join(f"${row:.2f}" if row else "no bound" for row in {row.budget for row in rows})
+    yield f"Played: {', '.join(suites)}. {sizes}; by {agent}."
+    yield f"The work's model: {', '.join(sorted(work))}; budget of a cell: {most}."
+    yield f"kern: {_values(rows, 'kern')}."
     if len({row.kern for row in rows}) + len({row.cli for row in rows}) > 2:
         yield "The cells are of several versions: what differs may be theirs."
 
 
-def _arms(arms: By) -> Iterator[str]:
-    yield (
-        "| arm | cells | finished | $ per finished task | false done | wasted correct "
-        "| failed attempts | requests | lines / reference |"
-    )
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |"
+def _cheated(arms: By) -> Iterator[str]:
+    """What the script claims against its better knowledge; see dry.py."""
     for name, rows in arms.items():
-        finished = sum(row.finished for row in rows)
-        cells = (
-            *(name, len(rows), f"{finished} ({finished / len(rows):.0%})", _price(rows, finished)),
-            *(sum(row.false_done for row in rows), sum(row.wasted_correct for row in rows)),
-            _classes(rows),
-            sum(sum(row.requests.values()) for row in rows),
-            _size([row for row in rows if row.finished]),
-        )
-        yield f"| {' | '.join(map(str, cells))} |"
+        cheats = [row for row in rows if row.reference_lines and dry.cheats(row.task, row.seed)]
+        false = sum(row.false_done for row in cheats)
+        share = f": {false / len(cheats):.0%}" if cheats else ""
+        told = f"{false} of {len(cheats)} cheats are called done"
+        yield f"- the scripted cheater's false-done rate, {name}: {told}{share}"
+
+
+def _arms(arms: By) -> Iterator[str]:
+    """The two figures that matter side by side, then the rest."""
+    for name, rows in arms.items():
+        ended, false = sum(row.finished for row in rows), sum(row.false_done for row in rows)
+        yield f"- **{name}** finished {ended} of {len(rows)}, and called {false} done that are not."
+    yield from ("", "| arm | finished | false done | of its done | $ per finished task |")
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for name, rows in arms.items():
+        finished, false = sum(row.finished for row in rows), sum(row.false_done for row in rows)
+        said = sum(row.end in ("done", "concluded") for row in rows)
+        shares = f"{finished / len(rows):.0%}", f"{false / len(rows):.0%}"
+        of_done = f"{false / said:.0%}" if said else "-"
+        yield f"| {' | '.join((name, *shares, of_done, _price(rows, finished)))} |"
+    yield from ("", "| arm | wasted correct | failed attempts | requests | lines / reference |")
+    yield "| --- | ---: | --- | ---: | ---: |"
+    for name, rows in arms.items():
+        wasted = sum(row.wasted_correct for row in rows)
+        asked = sum(sum(row.requests.values()) for row in rows)
+        size = _size([row for row in rows if row.finished])
+        yield f"| {name} | {wasted} | {_classes(rows)} | {asked} | {size} |"
 
 
 def _price(rows: Sequence[Row], finished: int) -> str:

@@ -26,14 +26,13 @@ _KNOWN = ("PATH", "LANG", "LC_ALL", "TMPDIR", "EVAL_")
 
 
 def build(task: Task, root: Path) -> str:
-    """The first commit, whose id is returned, with what a person has not committed on top of it."""
+    """The first commit, whose id is returned."""
     lay(root, task.tree)
     git(root, "init", "--quiet", f"--initial-branch={BRANCH}", "--template=")
     for name, value in _PERSON.items():
         git(root, "config", name, value)
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=Begin")
-    lay(root, task.dirty)
     return git(root, "rev-parse", "HEAD")
 
 
@@ -79,12 +78,9 @@ def passes(task: Task, root: Path, commit: str) -> bool:
 
 
 def attempt_passes(task: Task, root: Path, start: str, attempt: str) -> bool:
-    """The same for an attempt that kern keeps, as if it had been committed: what a person had not
-    committed is kept with it, and is taken out again.
-    """
+    """The same for an attempt that kern keeps, as if it had been committed."""
     with worktree(root, start) as place:
         git(place, "read-tree", "--reset", "-u", attempt)
-        lay(place, {name: task.tree.get(name) for name in task.dirty})
         git(place, "add", "--all")
         git(place, "commit", "--quiet", "--allow-empty", "--message=Attempt")
         return _graded(task, place)

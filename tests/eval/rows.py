@@ -25,7 +25,7 @@ class Row:
     models: Mapping[str, str]  # by stage, as what follows; a judge counts as a stage
     effort: Mapping[str, str]  # where the journal names one
     end: str  # kern's outcome
-    hidden_pass: bool  # on HEAD; and what a person had not committed is as it was
+    hidden_pass: bool  # on HEAD
     finished: bool  # that, and kern ended as it should with this task
     false_done: bool  # kern says done, and it is not
     wasted_correct: int  # discarded attempts on which the hidden tests pass
@@ -39,6 +39,7 @@ class Row:
     reference_lines: int  # by the reference solution
     tests_touched: tuple[str, ...]  # test files that were there and are changed or gone
     seconds: float
+    budget: float = 0.0  # US dollars that it might cost; 0: no bound
 
     @property
     def cell(self) -> Cell:

@@ -4,23 +4,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.eval import aider, impossible
-from tests.eval.micro import jobs, migrate, notes, slugs
+from tests.eval.micro import notes, slugs
 from tests.eval.task import Task
 
-MICRO: tuple[Task, ...] = (*slugs.TASKS, *notes.TASKS, *jobs.TASKS, *migrate.TASKS)
+MICRO: tuple[Task, ...] = (*slugs.TASKS, *notes.TASKS)
 COPIES: dict[str, Callable[[Path], Sequence[Task]]] = {
     "aider": aider.tasks,
     "impossible": impossible.tasks,
 }
 
 
-def tasks(suite: str, only: Sequence[str] = (), *, held_out: bool = False) -> list[Task]:
-    """`only`: parts of names. Those that are held out come alone, and only when asked for."""
-    found = [
-        task
-        for task in _all(suite)
-        if task.held_out == held_out and (not only or any(part in task.name for part in only))
-    ]
+def tasks(suite: str, only: Sequence[str] = ()) -> list[Task]:
+    """`only`: parts of names."""
+    found = [task for task in _all(suite) if not only or any(part in task.name for part in only)]
     if not found:
         raise ValueError(f"{suite} has no such task")
     return found
