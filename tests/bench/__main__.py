@@ -2,11 +2,9 @@
 
 Parts: repository, large, agents, learnings (all unless named). `agents` compares kern with bare
 agent processes and needs real binaries, no account: KERN_TEST_CLAUDE=/path/to/claude and so on.
-Their API is scripted: it answers at once, so that every millisecond of kern's own shows; claude's
-once more as fast as a very fast model. With its default flags a bare claude refuses the edit, so
-it sends as many requests but does less; the rows with kern's flags compare like with like.
-Times depend on the machine; ratios are medians of interleaved runs. The exit code is 1 where a
-target is missed.
+Their API is scripted: it answers at once, claude's once more as fast as a very fast model. With its
+default flags a bare claude refuses the edit, and does less; kern's flags compare like with like.
+Ratios are medians of interleaved runs. The exit code is 1 where a target is missed.
 """
 
 import sys
@@ -25,23 +23,15 @@ PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
 }
 
 
-def main(argv: list[str]) -> int:
-    if strange := set(argv) - PARTS.keys():
-        print(f"no such part: {', '.join(sorted(strange))}\n\n{__doc__}", file=sys.stderr)
-        return 2
-    print("| what | measured | target | |\n| --- | ---: | ---: | --- |", flush=True)
-    missed = 0
-    for name in argv or PARTS:
-        with tempfile.TemporaryDirectory(prefix=f"kern-bench-{name}-") as folder:
-            for row in PARTS[name](Path(folder).resolve()):
-                print(_line(row), flush=True)
-                missed += row.met is False
-    return 1 if missed else 0
+VERDICT = {True: "ok", False: "**missed**", None: ""}
 
-
-def _line(row: Row) -> str:
-    verdict = {True: "ok", False: "**missed**", None: ""}[row.met]
-    return f"| {row.what} | {row.shown} | {row.bound} | {verdict} |"
-
-
-sys.exit(main(sys.argv[1:]))
+if set(sys.argv[1:]) - PARTS.keys():
+    sys.exit(__doc__)
+print("| what | measured | target | |\n| --- | ---: | ---: | --- |", flush=True)
+missed = False
+for name in sys.argv[1:] or PARTS:
+    with tempfile.TemporaryDirectory(prefix=f"kern-bench-{name}-") as folder:
+        for row in PARTS[name](Path(folder).resolve()):
+            print(f"| {row.what} | {row.shown} | {row.bound} | {VERDICT[row.met]} |", flush=True)
+            missed |= row.met is False
+sys.exit(missed)

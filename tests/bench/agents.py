@@ -47,8 +47,6 @@ class Call:
     scratch: Path  # a copy of what kern laid there
 
     def within(self, root: Path) -> tuple[list[str], dict[str, str]]:
-        """Its argv and environment in another project."""
-
         def moved(text: str) -> str:
             laid = text.replace(f"{self.root}/.git/kern/scratch", str(self.scratch))
             return laid.replace(self.root, str(root))
@@ -59,13 +57,9 @@ class Call:
 
 def rows(folder: Path, rounds: int) -> Iterator[Row]:
     for name, cli in CLIS.items():
-        if name == "http":
-            continue  # no program of its own
-        if not cli.binary:
-            yield Row(f"kern against bare {name} processes", f"needs KERN_TEST_{name.upper()}")
-            continue
-        yield from _compared(folder / name, cli, rounds, delay=0.0)
-        if cli is CLAUDE:
+        if cli.binary and name != "http":  # which has no program of its own
+            yield from _compared(folder / name, cli, rounds, delay=0.0)
+        if cli.binary and cli is CLAUDE:
             yield from _compared(folder / "slowly", cli, rounds // 2, delay=0.5)
 
 
@@ -73,32 +67,24 @@ def _compared(folder: Path, cli: Cli, rounds: int, *, delay: float) -> Iterator[
     """With an agent's default flags claude alone: what others do then is not one kind of work."""
     folder.mkdir()
     most = {"flags": MOST} | ({"default": MOST_OF_DEFAULT} if cli is CLAUDE else {})
-    asked: dict[str, list[int]] = {}
+    asked: dict[str, list[int]] = {name: [] for name in ("kern", *most)}
     with ScriptedServer(_script(cli), delay) as server:
         bench = Bench(folder, cli, server)
         calls = bench.record()
-        acts = {"kern": bench.measured("kern", asked, bench.kern)}
-        for name in most:
-            bare = partial(bench.bare, calls, plain=name == "default")
-            acts[name] = bench.measured(name, asked, bare)
+        acts: dict[str, Callable[[], None]] = {"kern": bench.kern}
+        acts |= {name: partial(bench.bare, calls, plain=name == "default") for name in most}
         interleaved(acts, 1)
-        asked.clear()
-        taken = interleaved(acts, rounds)
+        noting = {name: partial(bench.measured, asked[name], act) for name, act in acts.items()}
+        taken = interleaved(noting, rounds)
     requests = {name: len(sizes) // rounds for name, sizes in asked.items()}
     answers = f"answers after {delay:g} s" if delay else "answers at once"
     for name, bound in most.items():
-        note = f"{requests['kern']} against {requests[name]} requests, {_spread(taken, name)}"
+        note = f"{requests['kern']} against {requests[name]} requests"
         label = f"`kern 3 0` against nine bare {cli.name} processes, {SAID[name]}, API {answers}"
         yield row(label, ratio(taken, "kern", name), "x", most=bound, note=note)
-    for name, who, bytes_ in (("kern", "kern", 170.0), ("default", "bare claude", None)):
-        if cli is CLAUDE and not delay:
-            size = sum(asked[name]) / rounds / len(TASKS) / 1000
-            yield row(f"request bytes per finished task, {who}", size, "KB", most=bytes_)
-
-
-def _spread(taken: Mapping[str, list[float]], name: str) -> str:
-    found = sorted(a / b for a, b in zip(taken["kern"], taken[name], strict=True))
-    return f"rounds {found[0]:.2f}-{found[-1]:.2f}"
+    if cli is CLAUDE and not delay:
+        size = sum(asked["kern"]) / rounds / len(TASKS) / 1000
+        yield row("request bytes per finished task", size, "KB", most=170)
 
 
 def _script(cli: Cli) -> dict[str, list[list[Turn]]]:
@@ -131,18 +117,11 @@ class Bench:
             models = "".join(f'{role}.model = "{cli.model}"\n' for role in Stage)
             self.chosen["kern.toml"] = f'agents = ["{cli.name}"]\n[stages]\n{models}'
 
-    def measured(
-        self, name: str, asked: dict[str, list[int]], act: Callable[[], None]
-    ) -> Callable[[], None]:
+    def measured(self, sizes: list[int], act: Callable[[], None]) -> None:
         """The act, with the sizes of its requests noted down."""
-
-        def run() -> None:
-            before = len(self.server.requests)
-            act()
-            sizes = [request.size for request in self.server.requests[before:] if request.stage]
-            asked.setdefault(name, []).extend(sizes)
-
-        return run
+        before = len(self.server.requests)
+        act()
+        sizes += [request.size for request in self.server.requests[before:] if request.stage]
 
     def project(self) -> Path:
         self.count += 1

@@ -94,16 +94,9 @@ def speed(known: tuple[Entry, ...], query: str) -> Iterator[Row]:
     text = "# Learnings\n\n## Learnings\n\n" + "".join(lines)
     entries = parse(text).entries
     what = f"LEARNINGS.md of {MANY:,} entries, {len(text) / 1e6:.1f} MB, read"
-    yield row(what, processor_ms(lambda: parse(text)), "ms", most=2000)
-    taken = processor_ms(lambda: recall.told(entries, query))
-    yield row("the best of them, told", taken, "ms", most=1000)
-
-
-def processor_ms(act: Callable[[], object]) -> float:
-    """Of all its threads, the best of three times: other work on the machine does not count."""
-    taken = []
-    for _ in range(3):
-        began = time.process_time()
+    acts: dict[str, Callable[[], object]] = {what: lambda: parse(text)}
+    acts["the best of them, told"] = lambda: recall.told(entries, query)
+    for name, act in acts.items():
+        began = time.process_time()  # other work on the machine does not count
         act()
-        taken.append(time.process_time() - began)
-    return 1000 * min(taken)
+        yield row(name, 1000 * (time.process_time() - began), "ms", most=1000)

@@ -57,7 +57,6 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def sample(root: Path, env: Mapping[str, str], files: Mapping[str, str]) -> Path:
-    """A repository with one commit."""
     root.mkdir(parents=True)
     for name, text in files.items():
         (root / name).write_text(text, encoding="utf-8")
@@ -81,7 +80,3 @@ def ratio(taken: Mapping[str, Sequence[float]], ours: str, theirs: str) -> float
     """The median of the ratios within each round."""
     pairs = zip(taken[ours], taken[theirs], strict=True)
     return statistics.median(a / b for a, b in pairs)
-
-
-def best_ms(act: Callable[[], object], times: int = 5) -> float:
-    return 1000 * min(interleaved({"": act}, times)[""])

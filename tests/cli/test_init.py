@@ -21,6 +21,8 @@ from tests.kit.kinds import KINDS, Kind
 from tests.kit.terminal import on_terminal
 
 TOP = Path(__file__).parent.parent.parent
+# What a tool has made for its person: without it each would begin with compiling its own library.
+THEIRS = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "GOCACHE": ".cache/go-build"}
 LONG_S = 900.0  # a compiler without a cache, on a busy machine
 BESIDE = Path(sys.executable).parent  # ruff and mypy
 FILES = {"kern.toml", "SPEC.md", "LEARNINGS.md"}
@@ -85,7 +87,7 @@ def test_the_gates_of_each_kind_are_green_in_a_project_of_it(
 ) -> None:
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{BESIDE}")
-    for name, folder in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")):
+    for name, folder in THEIRS.items():
         if (home / folder).is_dir():
             monkeypatch.setenv(name, str(home / folder))
     if missing := [tool for tool in kind.tools if absent(tool)]:
