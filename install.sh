@@ -6,7 +6,7 @@
 #   curl -fsSL https://raw.githubusercontent.com/0xjgv/kern/main/install.sh | sh
 #
 #   KERN_SOURCE   what to install instead: a folder, an archive's URL or a git URL
-#   KERN_EXTRAS   what comes with it: semantic, dask, or both with a comma
+#   KERN_EXTRAS   what comes with it: semantic, dask, mcp, or several with commas
 #   KERN_PYTHON   the Python to use (3.11 or newer)
 #
 # All is in functions until the last line, so a download that broke off does nothing.

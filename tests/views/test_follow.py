@@ -15,7 +15,7 @@ from tests.conftest import PATIENCE_S, Fake, Kern, wait_for
 from tests.kit.browser import Browser
 from tests.views.test_page import NASTY
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 Background = Callable[..., "subprocess.Popen[str]"]
 pytestmark = pytest.mark.slow
 
@@ -51,8 +51,7 @@ def test_who_has_not_the_address_itself_gets_one_sentence(
         (url, "GET", "Origin", "http://evil.example"): (403, other),
         (url, "GET", "Host", "evil.example:80"): (403, other),
         (url, "GET", "Sec-Fetch-Site", "cross-site"): (403, other),
-        (url[:-2] + "/", "GET", "Accept", "*/*"): (403, wrong),
-        (url.rpartition("/")[0].rpartition("/")[0], "GET", "Accept", "*/*"): (403, wrong),
+        (url[:-3], "GET", "Accept", "*/*"): (403, wrong),
         (url, "POST", "Accept", "*/*"): (405, "This page is only for reading: no POST is taken."),
     }
     for (address, method, name, value), answer in refused.items():
