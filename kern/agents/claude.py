@@ -9,22 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kern.agents import claude_stop_hook, faults, protocol, transcript
-from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
+from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Act, Aide, Role, Stage
+from kern.model import Act, Aide, Stage
 
-LOGIN = "run `claude` by hand and log in, or set ANTHROPIC_API_KEY; then run kern again"
 _ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
-_READ = ("Read", "Glob", "Grep")
-_TOOLS: Mapping[Role, tuple[str, ...]] = {
-    Stage.RESEARCH: (*_READ, "Task", "WebSearch", "WebFetch"),
-    Stage.IMPLEMENT: (
-        *("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep"),
-        *("Task", "WebSearch", "WebFetch"),
-    ),
-    Aide.JUDGE: _READ,
-    Aide.PLANNER: (*_READ, "Task"),
-}
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
 _UNTOUCHED = ("--setting-sources", "user", "--strict-mcp-config")
 _SEALED = (*_UNTOUCHED, "--permission-mode", "dontAsk")
@@ -32,22 +21,14 @@ _SEALED = (*_UNTOUCHED, "--permission-mode", "dontAsk")
 # redirections in Bash as well; `Write(…)` rules refuse nothing.
 _KEPT = ("--disallowedTools", "Edit(/SPEC.md)", "Edit(/LEARNINGS.md)")
 _SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
-_ENVIRONMENT = {
-    # No channels between fresh processes, and no advice on git that contradicts kern's.
-    "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
-    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
-    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-    "DISABLE_AUTOUPDATER": "1",
-}
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
-_EXHAUSTED = {
-    "error_max_turns": "the agent used up its turns",
-    "error_max_budget_usd": "the agent used up its budget",
-    "error_max_structured_output_retries": "the agent gave no structured answer",
+# What an API's error says of itself, in the place of the status that it has elsewhere.
+_STATUS = {
+    401: r"authentication_failed|Not logged in",
+    402: r"billing_error",
+    404: r"model_not_found",
+    413: r"prompt_too_long|blocking_limit|image_error",
 }
-# What an API's error says of itself beside its status.
-_FULL = r"prompt_too_long|blocking_limit|image_error"
-_LOGGED_OUT = r"authentication_failed|Not logged in"
 
 
 def start(call: Call) -> Start:
@@ -70,7 +51,7 @@ def start(call: Call) -> Start:
     # Without the first a small model is sent 20 KB of advice on coding with every request. `@path`
     # would inline files, also from outside; in implement the same variable would take away the
     # guidance and rules of folders, so its prompt has its `@` broken.
-    env = _ENVIRONMENT | ({"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if small else {})
+    env = {**AGENT.env} | ({"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if small else {})
     env |= {} if works else {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"}
     env |= {"CLAUDE_CODE_EFFORT_LEVEL": call.effort} if call.effort else {}  # it beats the flag
     limit = str(round(1000 * call.patience))
@@ -88,7 +69,7 @@ def watch(value: Object) -> Act | None:
         case {"subtype": "api_retry", "error_status": 401 | 403 as status, "attempt": int(again)}:
             if again > 1:
                 said = f"the API answers {status} ({value.get('error') or 'no reason given'})"
-                raise protocol.Unusable(f"claude is not logged in: {said}", LOGIN)
+                raise protocol.Unusable(f"claude is not logged in: {said}", AGENT.login)
         case {"type": "assistant", "message": {**message}} if message:
             asked = (one for one in transcript.parts(message, "content") if "input" in one)
             calls = tuple(transcript.call(one.get("name"), one["input"]) for one in asked)
@@ -138,49 +119,40 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
 
 
 def _error(found: Answer, errors: list[str], limit: Mapping[Any, Any] | None) -> AgentError | None:
-    result, wrong = found.result, bool(found.result.get("is_error"))
+    result, said = found.result, found.text.strip()
     subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    status = transcript.whole(result.get("api_error_status")) or None
-    said = found.text.strip() or str(result.get("errors") or result.get("subtype") or "no reason")
-    if wrong and limit is not None:
-        return protocol.AtLimit(said, resets_at=transcript.whole(limit.get("resetsAt")) or None)
+    said = said or str(result.get("errors") or result.get("subtype") or "no reason")
+    wrong = bool(result.get("is_error"))
+    if wrong and (limit is not None or re.search(r"(?i)hit your .{0,20}limit", said)):
+        resets_at = transcript.whole((limit or {}).get("resetsAt")) or None
+        return protocol.AtLimit(said, resets_at=resets_at)
     if subtype == "error_during_execution" or terminal.startswith("aborted"):
         return protocol.TryAgain(f"the agent was interrupted: {said}")
-    if subtype in _EXHAUSTED:
-        kind = protocol.OverBudget if subtype == "error_max_budget_usd" else protocol.Failed
-        return kind(f"{_EXHAUSTED[subtype]}: {said}")
+    if subtype.startswith("error_max"):
+        what = subtype.removeprefix("error_max_").replace("_", " ")
+        kind = protocol.OverBudget if what.startswith("budget") else protocol.Failed
+        return kind(f"the agent used up its {what}: {said}")
     if not wrong:
         how = f"the agent took the prompt for a command of its own: {said}"
         hint = "a prompt file in .kern/prompts/ may be at fault"
         return protocol.Unusable(how, hint) if found.turns == 0 else None
-    if re.search(r"(?i)hit your .{0,20}limit", said):
-        return protocol.AtLimit(said)
     if "max_output_tokens" in errors or result.get("stop_reason") == "refusal":
         return protocol.Failed(said)
-    # Its own word for the error stands for the status that it has elsewhere.
-    words = f"{errors} {said}"
-    if status in (401, 403) or re.search(_LOGGED_OUT, words):
-        status = 401
-    elif "billing_error" in errors:
-        status = 402
-    elif "model_not_found" in errors:
-        status = 404
-    elif re.search(_FULL, terminal):
-        status = 413
+    words = f"{errors} {terminal} {said}"
+    status = transcript.whole(result.get("api_error_status")) or None
+    status = next((code for code, sign in _STATUS.items() if re.search(sign, words)), status)
     if status in (None, 408, 409, 429) or status >= 500:  # a limit has told itself by now
         return faults.passing(said, status)
-    return faults.of_api("claude", said, status=status, login=LOGIN)
+    return faults.of_api(AGENT, said, status=status)
 
 
 def _silent(ended: Ended) -> AgentError:
     """It ended without a result."""
     lines = ended.stderr.strip().splitlines()
     told = next((line for line in lines if line.lower().startswith("error:")), "")
-    if "cannot be used with root" in ended.stderr:
-        return protocol.Unusable(f"claude refuses to run as root: {lines[0]}", _ORDINARY)
-    if told and ended.code == 1 and "unknown option" not in told and not ended.overflow:
+    if told and ended.code == 1 and not ended.overflow:
         return protocol.Unusable(f"claude refused to start: {told}", "kern doctor checks the agent")
-    return faults.unanswered("claude", ended, login=LOGIN)
+    return faults.unanswered(AGENT, ended)
 
 
 def _is_feedback(block: Object) -> bool:
@@ -199,15 +171,4 @@ def _admit(env: Mapping[str, str], *, root: bool) -> None:
         raise protocol.Unusable("claude refuses to work unattended as root", _ORDINARY)
 
 
-AGENT = Agent(
-    **protocol.facts("claude"),
-    start=start,
-    read=read,
-    watch=watch,
-    admit=_admit,
-    login=LOGIN,
-    tools=_TOOLS,
-    contract=True,
-    gates=True,
-    guidance=True,
-)
+AGENT = protocol.brought("claude", start=start, read=read, watch=watch, admit=_admit)

@@ -5,17 +5,15 @@ Facts measured with 0.169.0 against a scripted Responses API.
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from kern.agents import faults, protocol, transcript
-from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
+from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Act, Aide, Stage
 
-LOGIN = "run `codex login`, or name a provider in ~/.codex/config.toml; then run kern again"
 # Without these flags a person's own settings could ask questions that nobody answers, and rules of
 # the project or the person could let a command run outside of the sandbox. What a person's servers
 # offer beside tools that only read is refused wherever a sandbox holds.
@@ -26,8 +24,6 @@ _COMMON = (
 )
 _SEALED = ("-c", "skills.include_instructions=false")
 _LEAN = ("-c", "features.multi_agent=false", "-c", 'web_search="disabled"')
-# Begins what a command prints that could not be put into its sandbox.
-_NO_SANDBOX = ("bwrap: ", "linux-sandbox/src")
 _CLOCK = re.compile(r"try again at (?:(\w{3} \d+)\w\w,? (\d{4}),? )?(\d+:\d\d [AP]M)")
 
 
@@ -52,63 +48,41 @@ def start(call: Call) -> Start:
 
 
 def watch(value: Object) -> Act | None:
-    match value:
-        case {"type": "turn.completed", "usage": dict(usage)}:
-            return Act("turn", (), _tokens(usage))
-        case {"type": "item.started", "item": {"type": "command_execution", **item}}:
-            given = {"command": _unwrapped(str(item.get("command") or ""))}
-            called = transcript.call("shell", given)
-        case {"type": "item.completed", "item": {"type": "file_change", **item}}:  # its only sign
-            paths = [str(one.get("path")) for one in transcript.parts(item, "changes")]
-            called = transcript.call("apply_patch", {"path": " ".join(paths)})
-        case {
-            "type": "item.started",
-            "item": {"type": "mcp_tool_call" | "web_search" | "collab_tool_call" as kind, **item},
-        }:
-            called = transcript.call(kind, {"query": item.get("query") or item.get("tool")})
+    """A change of files is seen when it has ended."""
+    item = transcript.part(value, "item")
+    match value.get("type"), item.get("type"):
+        case "turn.completed", _:
+            return Act("turn", (), _tokens(transcript.part(value, "usage")))
+        case "item.started", "command_execution":
+            call = transcript.call("shell", item)
+        case "item.completed", "file_change":
+            call = transcript.call("apply_patch", *transcript.parts(item, "changes")[:1])
+        case "item.started", "mcp_tool_call" | "web_search" as kind:
+            call = transcript.call(kind, item)
         case _:
             return None
-    return Act(str(item.get("id") or ""), (called,), {})
-
-
-def _unwrapped(command: str) -> str:
-    """The words within `/bin/bash -lc '…'`."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return command
-    return words[2] if len(words) == 3 and words[1] in ("-lc", "-c") else command
+    return Act(str(item.get("id") or ""), (call,), {})
 
 
 def read(seen: Iterable[Object], ended: Ended) -> Answer:
     """Its last message is the answer. It names no cost and no version, and the tokens of the main
     thread alone.
     """
-    text = failed = session = shut = ""
-    tokens: dict[str, int] = {}
-    over = works = False
+    text = failed = session = ""
+    tokens: dict[str, int] | None = None
     for value in seen:
         match value:
             case {"type": "thread.started", "thread_id": str(session)}:
                 pass
             case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}}:
                 pass
-            case {"type": "item.completed", "item": {"type": "command_execution", **item}}:
-                works = works or item.get("exit_code") == 0
-                said = str(item.get("aggregated_output") or "")
-                if item.get("exit_code") and any(sign in said[:200] for sign in _NO_SANDBOX):
-                    shut = said.strip().rpartition("\n")[2]
             case {"type": "turn.completed"}:
-                over, failed, tokens = True, "", _tokens(transcript.part(value, "usage"))
+                failed, tokens = "", _tokens(transcript.part(value, "usage"))
             case {"type": "turn.failed"}:
-                reason = transcript.part(value, "error").get("message")
-                over, failed = True, str(reason or "no reason given")
-    if not over:
-        raise faults.unanswered("codex", ended, login=LOGIN)
-    found = protocol.made(failed or text, session=session, tokens=tokens)
-    if shut and not works:
-        hint = "install bubblewrap, allow user namespaces, and keep CODEX_HOME out of /tmp"
-        raise protocol.Unusable(f"codex's own sandbox does not work here: {shut}", hint, found)
+                failed = str(transcript.part(value, "error").get("message") or "no reason given")
+    if tokens is None and not failed:
+        raise faults.unanswered(AGENT, ended)
+    found = protocol.made(failed or text, session=session, tokens=tokens or {})
     if failed:
         raise _error(failed, found)
     return found
@@ -125,7 +99,7 @@ def _error(failed: str, found: Answer) -> AgentError:
         return protocol.Unusable(f"the account cannot pay: {said}", hint, found)
     resets = resets_at(said, datetime.now().astimezone())
     status = 400 if inner else None
-    return faults.of_api("codex", said, status=status, login=LOGIN, resets_at=resets, answer=found)
+    return faults.of_api(AGENT, said, status=status, resets_at=resets, answer=found)
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
@@ -152,16 +126,4 @@ def resets_at(said: str, now: datetime) -> int | None:
     return int(at.timestamp())
 
 
-AGENT = Agent(
-    **protocol.facts("codex"),
-    start=start,
-    read=read,
-    watch=watch,
-    login=LOGIN,
-    tools={
-        Stage.IMPLEMENT: ("shell", "apply_patch", "web_search"),
-        Stage.RESEARCH: ("shell (read-only)", "web_search"),
-        Aide.PLANNER: ("shell (read-only)", "web_search"),
-        Aide.JUDGE: ("shell (read-only)",),
-    },
-)
+AGENT = protocol.brought("codex", start=start, read=read, watch=watch)

@@ -22,7 +22,6 @@ def agent(name: str, template: Sequence[str]) -> Agent:
     """By a template of its argv; `{model}`, `{effort}` and `{role}` stand for those of the call,
     for nothing where none is named.
     """
-    login = f"run {shlex.join(template)} by hand to see what it needs"
 
     def start(call: Call) -> Start:
         given = {"model": call.model, "effort": call.effort, "role": str(call.role)}
@@ -35,11 +34,11 @@ def agent(name: str, template: Sequence[str]) -> Agent:
         found = answer("".join(str(one["text"]) for one in seen))
         if found and ended.code == 0 and not ended.overflow:
             return found
-        error = faults.unanswered(name, ended, login=login)
+        error = faults.unanswered(own, ended)
         error.answer = found
         raise error
 
-    return Agent(
+    own = Agent(
         name=name,
         program=template[0],
         variable=f"KERN_AGENT_{re.sub(_NOT_IN_A_VARIABLE, '_', name).upper()}",
@@ -47,11 +46,12 @@ def agent(name: str, template: Sequence[str]) -> Agent:
         read=read,
         objects=whole,
         install="correct it under [commands] in kern.toml, or install it",
-        login=login,
+        login=f"run {shlex.join(template)} by hand to see what it needs",
         tools={Stage.IMPLEMENT: _ANY, Aide.JUDGE: _ANY},
         unheld="a command has no limits that kern knows",
         asks=(f"agent {name}: {json.dumps([*template], ensure_ascii=False)}",),
     )
+    return own
 
 
 def whole(file: BinaryIO) -> Iterable[Object]:
@@ -63,10 +63,10 @@ def whole(file: BinaryIO) -> Iterable[Object]:
 def answer(text: str) -> Answer | None:
     text = text.replace("\r\n", "\n").strip()
     above, _, last = text.rpartition("\n")
-    told = transcript.parsed(last) if last.startswith("{") else {}
+    told = transcript.parsed(last)
     if not isinstance(told.get("usage"), dict):
-        return protocol.made(text, tokens={}) if text else None
+        return protocol.made(text) if text else None
     names = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
     cost, tokens = told.get("total_cost_usd"), transcript.tokens([told["usage"]], names)
     said = above.strip()
-    return protocol.made(said, cost=transcript.number(cost), tokens=tokens) if said else None
+    return protocol.made(said, transcript.number(cost), tokens=tokens) if said else None

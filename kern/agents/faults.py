@@ -4,7 +4,16 @@ it, else by the words that the large vendors use.
 
 import re
 
-from kern.agents.protocol import AgentError, Answer, AtLimit, Ended, Failed, TryAgain, Unusable
+from kern.agents.protocol import (
+    Agent,
+    AgentError,
+    Answer,
+    AtLimit,
+    Ended,
+    Failed,
+    TryAgain,
+    Unusable,
+)
 
 _LIMIT = r"(?i)usage limit|hit your .{0,20}limit|\bquota\b|limit will reset"
 _UNPAID = r"(?i)credit balance|insufficient (?:credit|balance|funds)|payment required"
@@ -37,18 +46,18 @@ _REQUEST = (None, 400)  # statuses that do not say more than the words do
 
 
 def of_api(
-    name: str,
+    agent: Agent,
     said: str,
     *,
-    login: str,
     status: int | None = None,
     resets_at: int | None = None,
     at: float = 0,
     answer: Answer | None = None,
 ) -> AgentError:
-    """`name`: the CLI's. `login`: what a person does who is not logged in. `at`: when it was said,
-    in seconds of the epoch. Limits come before logins: some vendors answer 403 to both.
+    """`at`: when it was said, in seconds of the epoch. Limits come before logins: some vendors
+    answer 403 to both.
     """
+    name = agent.name
     said = said.strip() or (f"the API answers {status}" if status else "no reason given")
     if status is None and (found := re.search(_STATUS, said)):
         status = int(found[1])
@@ -61,7 +70,7 @@ def of_api(
     if status == 413 or (status in _REQUEST and re.search(_FULL, said)):
         return Failed(f"the agent's context is full: {said}", answer=answer)
     if status in (401, 403) or (status in _REQUEST and re.search(_LOGIN, said)):
-        return Unusable(f"{name} is not logged in: {said}", login, answer)
+        return Unusable(f"{name} is not logged in: {said}", agent.login, answer)
     if status == 404 or (status in _REQUEST and re.search(_MODEL, said)):
         hint = f"name one that {name} knows: `model` of the stage, in kern.toml or .kern/prompts/"
         return Unusable(f"{name} does not know the model: {said}", hint, answer)
@@ -82,30 +91,26 @@ def passing(said: str, status: int | None = None, answer: Answer | None = None) 
 
 def unfinished(reason: object, answer: Answer) -> AgentError:
     """Why a model's last message is no answer, by the word that most CLIs have for it."""
-    if reason == "length":
-        return Failed("the agent's answer was cut at its longest", answer=answer)
-    if reason == "content-filter":
-        return Failed("the model refused to answer", answer=answer)
+    if reason in ("length", "content-filter"):
+        return Failed(f"the agent's answer was cut: {reason}", answer=answer)
     return TryAgain("the agent was interrupted", answer=answer)
 
 
-def unanswered(name: str, ended: Ended, *, login: str) -> AgentError:
+def unanswered(agent: Agent, ended: Ended) -> AgentError:
     """It ended and printed nothing that tells how; `ended.stderr` may."""
-    lines = [line for line in ended.stderr.splitlines() if line.strip()]
     if ended.overflow:
         size = ended.overflow // 1_000_000
         kept = "the beginning of it is kept in the transcript file"
         return Failed(f"the agent printed more than {size} MB and was ended", kept)
     if ended.code < 0:
-        return TryAgain(f"{name} was ended by signal {-ended.code}")
-    told = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
-    if re.search(r"unknown option|unexpected argument|unrecognized subcommand", told):
-        return Unusable(f"this {name} is too old: {told}", "kern doctor says what kern needs")
-    found = of_api(name, told, login=login)
+        return TryAgain(f"{agent.name} was ended by signal {-ended.code}")
+    lines = [line for line in ended.stderr.splitlines() if line.strip()]
+    told = next((line for line in lines if "error" in line.lower()), "".join(lines[-1:]))
+    found = of_api(agent, told)
     if told and not isinstance(found, TryAgain):
         return found
-    how = f"{name} exited {ended.code} without an answer{f': {told}' if told else ''}"
-    return TryAgain(how, away=bool(told) and isinstance(found, TryAgain) and found.away)
+    how = f"{agent.name} exited {ended.code} without an answer{f': {told}' if told else ''}"
+    return TryAgain(how, away=bool(told) and found.away)
 
 
 def resets(said: str, at: float) -> int | None:

@@ -6,24 +6,14 @@ Facts measured with 0.61.0 against a scripted API.
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kern.agents import faults, protocol, transcript
-from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
+from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Act, Aide, Role, Stage
+from kern.model import Act, Stage
 
-LOGIN = "run `gemini` by hand and log in, or set GEMINI_API_KEY; then run kern again"
-_READ = ("read_file", "list_directory", "glob", "grep_search")
-_TOOLS: Mapping[Role, tuple[str, ...]] = {
-    Stage.RESEARCH: (*_READ, "google_web_search"),
-    Stage.IMPLEMENT: (
-        *(*_READ, "run_shell_command", "write_file", "replace", "google_web_search"),
-        *("web_fetch", "invoke_agent"),
-    ),
-    Aide.JUDGE: _READ,
-}
 _POLICY = "gemini-policy.toml"  # as an administrator's it comes before all others
 _RULE = '[[rule]]\ntoolName = {}\ndecision = "{}"\npriority = {}\n\n'
 # A project's .env is read whatever the flags; it sets no variable that is there already.
@@ -41,7 +31,7 @@ _TOKENS = {"input": "input", "output": "output_tokens", "cache_read_input": "cac
 
 def start(call: Call) -> Start:
     """Without trust in the folder it would not start; where that is not trusted when it begins, the
-    project's settings do not count. It starts itself anew as a child, unless it is told not to.
+    project's settings do not count.
     """
     works = call.role is Stage.IMPLEMENT
     allowed = json.dumps([*AGENT.offers(call.role), "update_topic"])
@@ -53,8 +43,7 @@ def start(call: Call) -> Start:
     argv += [] if works else ["--allowed-mcp-server-names", "kern-none"]
     closed = {} if works else {name: call.given.get(name, own) for name, own in _CLOSED.items()}
     trust = {"GEMINI_CLI_TRUST_WORKSPACE": "true" if works else "false"}
-    env = {**closed, **trust, "GEMINI_CLI_NO_RELAUNCH": "true"}
-    return Start(argv, env, {} if works else {_POLICY: policy})
+    return Start(argv, {**AGENT.env, **closed, **trust}, {} if works else {_POLICY: policy})
 
 
 def watch(value: Object) -> Act | None:
@@ -90,8 +79,8 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
                 log = f"{log[-8000:]}\n{line}"
     if result is None:
         if ended.code == _NO_LOGIN:
-            raise protocol.Unusable("gemini is not logged in", LOGIN)
-        raise faults.unanswered("gemini", replace(ended, stderr=log + ended.stderr), login=LOGIN)
+            raise protocol.Unusable("gemini is not logged in", AGENT.login)
+        raise faults.unanswered(AGENT, replace(ended, stderr=log + ended.stderr))
     text = "".join(texts)
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
     found = protocol.made(text, session=session, tokens=tokens)
@@ -110,15 +99,7 @@ def _error(said: str, at: float, status: int = 0, answer: Answer | None = None) 
     error = transcript.part(transcript.parsed(inner), "error")
     found = transcript.whole(error.get("code")) or status
     told = str(error.get("message") or inner)
-    return faults.of_api("gemini", told, status=found or None, login=LOGIN, at=at, answer=answer)
+    return faults.of_api(AGENT, told, status=found or None, at=at, answer=answer)
 
 
-AGENT = Agent(
-    **protocol.facts("gemini"),
-    start=start,
-    read=read,
-    watch=watch,
-    login=LOGIN,
-    tools=_TOOLS,
-    joined=True,
-)
+AGENT = protocol.brought("gemini", start=start, read=read, watch=watch)

@@ -6,7 +6,6 @@ There is no CLI: kern's own Python runs `http_loop`, whose one tool is a shell.
 import json
 import sys
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from kern.agents import faults, places, protocol, transcript
@@ -28,7 +27,6 @@ def agent(endpoint: Endpoint) -> Agent:
     """By what `[agent.http]` says."""
     url, key = endpoint.url, endpoint.key
     named = f"set {key} to a key that it takes" if key else "name its key's variable"
-    login = f"see that {url} answers, and {named}: kern help settings"
 
     def start(call: Call) -> Start:
         """Raises UsageError where no endpoint or no model is named."""
@@ -45,16 +43,32 @@ def agent(endpoint: Endpoint) -> Agent:
         )
         return Start([call.program, *begun])
 
+    def read(seen: Iterable[Object], ended: Ended) -> Answer:
+        """Its last message is the answer."""
+        said, wrong = list[Object](), dict[str, Any]()
+        for one in seen:
+            said += [one] if one.get("type") == "assistant" else []
+            wrong = one if one.get("type") == "error" else wrong
+        if not wrong and (ended.code or not said):
+            raise faults.unanswered(own, ended)
+        text, tokens = (
+            "" if wrong else said[-1]["text"],
+            transcript.tokens(o["usage"] for o in said),
+        )
+        found = protocol.made(text, turns=len(said), tokens=tokens)
+        if wrong:
+            raise _error(own, url, wrong, found)
+        return found
+
     host = places.host(url)
-    return Agent(
+    own = Agent(
         name="http",
         start=start,
-        read=partial(_read, url, login),
+        read=read,
         watch=watch,
         program=sys.executable,
         install="correct it under [agent.http] in kern.toml",
-        login=login,
-        oldest=(3, 11, 0),  # of Python
+        login=f"see that {url} answers, and {named}: kern help settings",
         status=(*_begin(url=url, key=key), "models") if url else (),
         logged_out=r'"status": ?(0|401|403)\b',
         tools={Stage.IMPLEMENT: ("shell",), Aide.JUDGE: ("shell (read-only)",)},
@@ -64,24 +78,7 @@ def agent(endpoint: Endpoint) -> Agent:
         keys=(key,) if key else (),
         contract=True,
     )
-
-
-def _read(url: str, login: str, seen: Iterable[Object], ended: Ended) -> Answer:
-    """Its last message is the answer."""
-    said, wrong = list[Object](), dict[str, Any]()
-    for one in seen:
-        said += [one] if one.get("type") == "assistant" else []
-        wrong = one if one.get("type") == "error" else wrong
-    if not wrong and (ended.code or not said):
-        raise faults.unanswered("http", ended, login=login)
-    found = protocol.made(
-        "" if wrong else str(said[-1]["text"]),
-        turns=len(said),
-        tokens=transcript.tokens(one["usage"] for one in said),
-    )
-    if wrong:
-        raise _error(wrong, url, login, found)
-    return found
+    return own
 
 
 def watch(value: Object) -> Act | None:
@@ -91,16 +88,16 @@ def watch(value: Object) -> Act | None:
     return Act(str(value["turn"]), calls, value["usage"])
 
 
-def _error(wrong: Object, url: str, login: str, found: Answer) -> AgentError:
+def _error(own: Agent, url: str, wrong: Object, found: Answer) -> AgentError:
     said, status, at = wrong["said"], wrong["status"], wrong["at"]
     if status < 0:
         return protocol.Failed(f"the agent was ended: {said}", answer=found)
     if status in (*range(300, 400), 405) or (status == 404 and "model" not in said.lower()):
         told = f"{url} answers {status}, and has no chat completions: {said}"
         return protocol.Unusable(told, _EDIT, found)
-    named = {"status": status or None, "at": at, "answer": found}
     resets_at = round(at + wrong["after"]) if wrong["after"] else None
-    return faults.of_api("http", said, login=login, resets_at=resets_at, **named)
+    named = {"status": status or None, "resets_at": resets_at, "at": at}
+    return faults.of_api(own, said, answer=found, **named)
 
 
 def _begin(**given: object) -> list[str]:

@@ -5,32 +5,18 @@ Facts measured with 1.18.33 against a scripted API.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kern.agents import faults, protocol, transcript
-from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
+from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Act, Aide, Role, Stage
+from kern.model import Act, Stage
 
-LOGIN = "run `opencode auth login`, or set a provider's key; then run kern again"
-_READ = ("read", "grep", "glob", "list")
-_TOOLS: Mapping[Role, tuple[str, ...]] = {
-    Stage.RESEARCH: (*_READ, "webfetch", "websearch"),
-    Stage.IMPLEMENT: (
-        *("bash", "read", "edit", "write", "grep", "glob", "list", "webfetch", "websearch"),
-        "task",
-    ),
-    Aide.JUDGE: _READ,
-}
 _PATIENCE = "OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS"
 _ROLE = "kern"  # one of its own: what a person allows their own roles does not count
 # What would have to be asked is refused, and that ends the run: so nothing is left to ask.
 _FREE = {"*": "allow", "question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
-_OFF = (
-    *("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "TERMINAL_TITLE"),
-    *("CLAUDE_CODE", "EXTERNAL_SKILLS", "EMBEDDED_WEB_UI"),
-)
 _TOKENS = {"input": "input", "output": "output"}
 _TOKENS |= {"cache_read_input": "read", "cache_creation_input": "write"}
 _LOGGED = re.compile(r'timestamp=(\S+) .*\berror(?:\.\w+)?="(?:\w*Error: )?((?:[^"\\]|\\.)*)"')
@@ -48,8 +34,7 @@ def start(call: Call) -> Start:
         "agent": {_ROLE: {"mode": "primary", "description": "kern", "permission": rules}},
     }
     theirs = transcript.parsed(call.given.get("OPENCODE_CONFIG_CONTENT", ""))
-    env = {f"OPENCODE_DISABLE_{what}": "1" for what in _OFF}
-    env |= {} if works else {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
+    env = {**AGENT.env} | ({} if works else {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"})
     env |= {_PATIENCE: str(round(1000 * call.patience))} if call.patience else {}
     env |= {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs | config)}
     argv = [call.program, "run", "--format", "json", "--title", "kern", "--agent", _ROLE]
@@ -81,7 +66,7 @@ def _logged(value: Object) -> AgentError | None:
     if not logged or "stream error" not in str(value["log"]):
         return None
     said, at = logged[2].replace('\\"', '"'), transcript.epoch(logged[1])
-    return faults.of_api("opencode", said, login=LOGIN, at=at)
+    return faults.of_api(AGENT, said, at=at)
 
 
 def read(seen: Iterable[Object], ended: Ended) -> Answer:
@@ -104,14 +89,9 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
             case {"log": str(line)} if _LOGGED.search(line):
                 log = line
     if not steps and not errors:
-        raise faults.unanswered("opencode", replace(ended, stderr=log), login=LOGIN)
-    found = protocol.made(
-        "\n".join(texts),
-        cost=transcript.total(step.get("cost") for step in steps),
-        turns=len(steps),
-        session=session,
-        tokens=_tokens(steps),
-    )
+        raise faults.unanswered(AGENT, replace(ended, stderr=log))
+    cost = transcript.total(step.get("cost") for step in steps)
+    found = protocol.made("\n".join(texts), cost, len(steps), session, _tokens(steps))
     if errors:
         raise _error(errors[0], log, found)
     if (reason := steps[-1].get("reason")) in ("length", "content-filter", "tool-calls"):
@@ -129,15 +109,9 @@ def _error(error: Object, log: str, found: Answer) -> AgentError:
         said = logged[2].replace('\\"', '"')
     if error.get("name") == "ContextOverflowError":
         said = f"context window: {said}"
-    return faults.of_api(
-        "opencode",
-        said,
-        status=transcript.whole(data.get("statusCode")) or None,
-        login=LOGIN,
-        resets_at=round(error["at"]) + int(str(after)) if str(after).isdigit() else None,
-        at=error["at"],
-        answer=found,
-    )
+    at, status = error["at"], transcript.whole(data.get("statusCode")) or None
+    resets = round(at) + int(str(after)) if str(after).isdigit() else None
+    return faults.of_api(AGENT, said, status=status, resets_at=resets, at=at, answer=found)
 
 
 def _tokens(steps: Iterable[Object]) -> dict[str, int]:
@@ -148,13 +122,4 @@ def _tokens(steps: Iterable[Object]) -> dict[str, int]:
     return found | {"output": found.get("output", 0) + thought}
 
 
-AGENT = Agent(
-    **protocol.facts("opencode"),
-    start=start,
-    read=read,
-    watch=watch,
-    login=LOGIN,
-    tools=_TOOLS,
-    contract=True,
-    joined=True,
-)
+AGENT = protocol.brought("opencode", start=start, read=read, watch=watch)

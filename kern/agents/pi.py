@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kern.agents import faults, protocol, transcript
-from kern.agents.protocol import Agent, Answer, Call, Ended, Start
+from kern.agents.protocol import Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Act, Aide, Stage
+from kern.model import Act, Stage
 
-LOGIN = "run `pi` by hand and type /login, or set a provider's key; then run kern again"
 # A project's extensions run, its skills are told; the empty texts stand in the place of
 # its .pi/SYSTEM.md and .pi/APPEND_SYSTEM.md, which are read whatever the flags.
 _UNTOUCHED = ("--no-extensions", "--no-skills", "--no-prompt-templates", "--system-prompt", "")
@@ -30,7 +29,7 @@ def start(call: Call) -> Start:
     argv += ["--thinking", effort] if effort else []
     argv += ["--tools", ",".join(AGENT.offers(call.role)), *(() if free else _UNTOUCHED)]
     argv += ["--append-system-prompt", call.contract] if call.contract or not free else []
-    return Start(["sh", "-c", _SHORT, "pi", *argv], {"PI_OFFLINE": "1"})
+    return Start(["sh", "-c", _SHORT, "pi", *argv], AGENT.env)
 
 
 def watch(value: Object) -> Act | None:
@@ -53,35 +52,19 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
             case {"type": "message_end", "message": {"role": "assistant", **message}}:
                 said.append(message)
     if not said:
-        raise faults.unanswered("pi", ended, login=LOGIN)
+        raise faults.unanswered(AGENT, ended)
     last, usage = said[-1], [transcript.part(message, "usage") for message in said]
     texts = (str(one["text"]) for one in transcript.parts(last, "content") if "text" in one)
-    found = protocol.made(
-        "\n".join(texts),
-        cost=transcript.total(transcript.part(one, "cost").get("total") for one in usage),
-        turns=len(said),
-        session=session,
-        tokens=transcript.tokens(usage, _TOKENS),
-    )
+    cost = transcript.total(transcript.part(one, "cost").get("total") for one in usage)
+    tokens = transcript.tokens(usage, _TOKENS)
+    found = protocol.made("\n".join(texts), cost, len(said), session, tokens)
     reason = last.get("stopReason")
     if reason == "error":
         at = (transcript.number(last.get("timestamp")) or 0) / 1000
-        words = str(last.get("errorMessage") or reason)
-        raise faults.of_api("pi", words, login=LOGIN, at=at, answer=found)
+        raise faults.of_api(AGENT, str(last.get("errorMessage") or reason), at=at, answer=found)
     if reason != "stop":
         raise faults.unfinished(reason, found)
     return found
 
 
-AGENT = Agent(
-    **protocol.facts("pi"),
-    start=start,
-    read=read,
-    watch=watch,
-    login=LOGIN,
-    tools={
-        Stage.IMPLEMENT: ("read", "bash", "edit", "write", "grep", "find", "ls"),
-        Aide.JUDGE: ("read", "grep", "find", "ls"),
-    },
-    contract=True,
-)
+AGENT = protocol.brought("pi", start=start, read=read, watch=watch)

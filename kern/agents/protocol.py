@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
 from kern.agents import transcript
@@ -72,24 +73,22 @@ class Answer:
 
 def made(
     text: str,
-    *,
     cost: float | None = None,
     turns: int | None = None,
     session: str = "",
-    tokens: Mapping[str, int],
+    tokens: Mapping[str, int] = MappingProxyType({}),
 ) -> Answer:
     """`cost`, `turns`: where the CLI tells them. `jq .result` and `jq .total_cost_usd` read the
     result object whichever CLI was asked.
     """
-    result = {
+    result: dict[str, Any] = {
         "type": "result",
         "subtype": "success",
         "result": text,
         "total_cost_usd": cost,
-        "num_turns": turns,
-        "session_id": session,
-        "usage": {f"{kind}_tokens": count for kind, count in tokens.items()},
     }
+    result |= {"num_turns": turns, "session_id": session}
+    result |= {"usage": {f"{kind}_tokens": count for kind, count in tokens.items()}}
     return Answer(result, text, cost, turns, session, tokens)
 
 
@@ -159,7 +158,8 @@ class Agent:
     logged_out: str = ""  # a pattern of what these print where it is not
     keys: Sequence[str] = ()  # variables that hold a key, so that it needs no login
 
-    tools: Mapping[Role, tuple[str, ...]]  # as a person reads them; the judge's for other roles
+    tools: Mapping[str, Sequence[str]]  # by role, as a person reads them; the judge's for others
+    env: Mapping[str, str] = field(default_factory=dict)  # that its `start` sets for every role
     unheld: str = ""  # why it cannot be held to reading
     places: Sequence[Place] = ()  # what it has of a person's
     obeys: Sequence[str] = ()  # files of a project, and folders with a slash
@@ -175,7 +175,7 @@ class Agent:
         self.variable = self.variable or f"KERN_{self.name.upper()}"
         self.oldest = tuple(self.oldest)
 
-    def offers(self, role: Role) -> tuple[str, ...]:
+    def offers(self, role: Role) -> Sequence[str]:
         return self.tools.get(role, self.tools[Aide.JUDGE])
 
 
@@ -200,14 +200,15 @@ _MODELS = {
 OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 
-def facts(name: str) -> dict[str, Any]:
-    """Of an agent CLI that kern brings, those of `Agent` that are words alone."""
+def brought(name: str, **functions: Any) -> Agent:
+    """An agent CLI that kern brings: its functions, and what `facts.toml` says of it."""
     table = tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
     own: dict[str, Any] = table[name]
     for place in own["places"]:
         more = table["vendors"] if place.pop("vendors", False) else {}
         place |= {key: [*place.get(key, ()), *words] for key, words in more.items()}
-    return {"name": name, **own, "places": [Place(**place) for place in own["places"]]}
+    own["places"] = [Place(**place) for place in own["places"]]
+    return Agent(name=name, **own, **functions)
 
 
 def foreign(model: str, agent: str) -> bool:

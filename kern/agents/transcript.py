@@ -21,41 +21,27 @@ _TELLING = (
 
 
 def objects(file: BinaryIO) -> Iterator[Object]:
-    """In order, from the file's beginning: those that stand on a line, an array of them as well, or
-    one value over many lines. What else is a line, as a log has them, is the `log` of one.
-    """
+    """Of each line, in order, from the file's beginning."""
     file.seek(0)
-    nothing = True
     while data := file.readline(LINE_LIMIT):
-        for found in line(data):
-            nothing = nothing and "log" in found
-            yield found
-    if nothing:
-        file.seek(0)
-        yield from _values(file.read(WHOLE_LIMIT + 1))
+        yield line(data)
 
 
-def line(data: bytes) -> list[Object]:
-    return _values(data) or [{"log": data[:_SHOWN].decode("utf-8", "replace").rstrip()}]
-
-
-def _values(data: bytes) -> list[Object]:
-    """The object, or those in the array, that the data is."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return []
-    return [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict)]
+def line(data: bytes) -> Object:
+    """What is no object, as a log has it, is the `log` of one."""
+    return parsed(data) or {"log": data[:_SHOWN].decode("utf-8", "replace").rstrip()}
 
 
 # ---------------------------------------------------------------- values
 
 
 def parsed(text: str | bytes) -> Object:
-    """The object in a text; empty where there is none."""
-    return next(
-        iter(_values(text.encode("utf-8", "replace") if isinstance(text, str) else text)), {}
-    )
+    """The object that it is; empty where it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def part(value: Mapping[Any, Any], name: str) -> Object:
@@ -98,7 +84,7 @@ def tokens(
     return found
 
 
-def call(name: object, given: object) -> str:
+def call(name: object, given: object = None) -> str:
     """`bash make test`: the tool, and what says most of what it was given."""
     texts = given if isinstance(given, dict) else {}
     telling = next((text for key in _TELLING if isinstance(text := texts.get(key), str)), "")

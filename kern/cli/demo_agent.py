@@ -55,7 +55,8 @@ def main() -> None:
     back = {"type": "user", "isSynthetic": True, "message": {"content": content}}
     result = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 2}
     result |= {"result": text, "total_cost_usd": 0.0}
-    json.dump([{"type": "system", "subtype": "init", "model": "demo"}, back, result], sys.stdout)
+    for line in ({"type": "system", "subtype": "init", "model": "demo"}, back, result):
+        print(json.dumps(line))
 
 
 def _answer(stage: str, name: str, attempts: int) -> str:

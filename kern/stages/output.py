@@ -108,7 +108,7 @@ class Watch:
     def look(self, parse: Callable[[Object], Act | None]) -> None:
         """At what it did since the last look."""
         for line in self.lines():
-            for act in filter(None, map(parse, transcript.line(line))):
+            if act := parse(transcript.line(line)):
                 self.sink(Acted(self.stage, act))
                 self.used[act.message] = sum(act.tokens.values())
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from kern.agents import faults
+from kern.agents import command, faults
 from kern.agents.protocol import Answer, AtLimit, Ended, Failed, TryAgain, Unusable
 
 HOUR = 3600
+CLI = command.agent("cli", ["cli"])
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ HOUR = 3600
     ],
 )
 def test_each_answer_has_its_class(said: str, status: int | None, grade: type) -> None:
-    found = faults.of_api("cli", said, status=status, login="log in")
+    found = faults.of_api(CLI, said, status=status)
     assert type(found) is grade
     assert found.message
 
@@ -61,11 +62,11 @@ def test_each_answer_has_its_class(said: str, status: int | None, grade: type) -
 def test_an_api_that_is_away_is_told_from_what_may_only_pass(
     said: str, status: int | None, away: bool
 ) -> None:
-    found = faults.of_api("cli", said, status=status, login="log in")
+    found = faults.of_api(CLI, said, status=status)
     assert isinstance(found, TryAgain)
     assert found.away == away
     if said:
-        told = faults.unanswered("cli", Ended(1, f"Error: {said}\n"), login="log in")
+        told = faults.unanswered(CLI, Ended(1, f"Error: {said}\n"))
         assert type(told) is TryAgain
         assert told.message.startswith("cli exited 1 without an answer: ")
 
@@ -79,7 +80,7 @@ def test_an_api_that_is_away_is_told_from_what_may_only_pass(
     ],
 )
 def test_a_certificate_that_nobody_vouches_for_is_a_persons_to_settle(said: str) -> None:
-    found = faults.of_api("cli", said, login="log in")
+    found = faults.of_api(CLI, said)
     assert type(found) is Unusable
 
 
@@ -100,19 +101,17 @@ def test_the_time_of_a_reset_is_read(said: str, seconds: int) -> None:
 
 def test_a_wait_of_seconds_is_no_limit_and_one_of_hours_is() -> None:
     for after, grade in ((5, TryAgain), (3 * HOUR, AtLimit)):
-        found = faults.of_api("cli", "slow down", status=429, login="", resets_at=after, at=0.5)
+        found = faults.of_api(CLI, "slow down", status=429, resets_at=after, at=0.5)
         assert type(found) is grade
 
 
 def test_an_end_without_an_answer_says_what_stderr_says() -> None:
-    found = faults.unanswered(
-        "cli", Ended(1, "Warning: x\nError: Invalid API key\n"), login="log in"
-    )
-    assert (type(found), found.hint) == (Unusable, "log in")
-    found = faults.unanswered("cli", Ended(3, ""), login="")
+    found = faults.unanswered(CLI, Ended(1, "Warning: x\nError: Invalid API key\n"))
+    assert (type(found), found.hint) == (Unusable, CLI.login)
+    found = faults.unanswered(CLI, Ended(3, ""))
     assert (type(found), found.message) == (TryAgain, "cli exited 3 without an answer")
-    assert type(faults.unanswered("cli", Ended(-9), login="")) is TryAgain
-    assert type(faults.unanswered("cli", Ended(-9, overflow=100_000_000), login="")) is Failed
+    assert type(faults.unanswered(CLI, Ended(-9))) is TryAgain
+    assert type(faults.unanswered(CLI, Ended(-9, overflow=100_000_000))) is Failed
 
 
 def test_a_last_message_that_is_no_end_has_its_class() -> None:

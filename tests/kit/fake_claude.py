@@ -165,7 +165,8 @@ def play(step: dict, stage: str) -> None:
             "total_cost_usd": 0.01,
             **step.get("fields", {}),
         }
-        sys.stdout.write(dumps([*shown(step, stage), *step.get("events", []), result]))
+        lines = [*shown(step, stage), *step.get("events", []), result]
+        sys.stdout.write("".join(dumps(line) + "\n" for line in lines))
     sys.stdout.flush()
     sys.exit(step.get("exit", 0))
 

@@ -39,8 +39,8 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
             case _ if kind != "did":
                 texts.append(line)
     if not texts:
-        raise faults.unanswered("pal", ended, login="pal needs no login")
-    return protocol.made("\n".join(texts).strip(), cost=cost, tokens={})
+        raise faults.unanswered(AGENT, ended)
+    return protocol.made("\n".join(texts).strip(), cost)
 
 
 AGENT = Agent(

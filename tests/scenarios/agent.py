@@ -121,7 +121,8 @@ def play(step: dict, stage: str) -> None:
     elif "result" in step:
         result = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 3}
         result |= {"result": step["result"], "total_cost_usd": 0.01, **step.get("fields", {})}
-        sys.stdout.write("".join(ENCODE([*shown(step, stage), result], 0)))
+        for line in (*shown(step, stage), result):
+            sys.stdout.write("".join(ENCODE(line, 0)) + "\n")
     sys.stdout.flush()
     sys.exit(step.get("exit", 0))
 

@@ -54,7 +54,7 @@ def call(name: str, **given: object) -> dict[str, object]:
     ],
 )
 def test_a_call_is_told_by_its_tool_and_what_says_most_about_it(block: object, told: str) -> None:
-    assert claude.watch(*transcript.line(said(block))) == Act(
+    assert claude.watch(transcript.line(said(block))) == Act(
         "m1", (told,), {"input": 5, "output": 5, "cache_read_input": 90}
     )
 
