@@ -56,7 +56,7 @@ def start(call: Call) -> Start:
     env |= {"CLAUDE_CODE_EFFORT_LEVEL": call.effort} if call.effort else {}  # it beats the flag
     limit = str(round(1000 * call.patience))
     env |= {f"BASH_{what}_TIMEOUT_MS": limit for what in ("DEFAULT", "MAX") if call.patience}
-    given = claude_stop_hook.given(call.mark, call.gates)
+    given = json.dumps({"run": call.mark, "gates": call.gates})
     env |= {claude_stop_hook.VARIABLE: given} if call.gates else {}
     return Start(argv, env)
 
@@ -102,7 +102,6 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
         raise _silent(ended)
     text, turns = result.get("result"), transcript.number(result.get("num_turns"))
     found = Answer(
-        result,
         text if isinstance(text, str) else "",
         transcript.number(result.get("total_cost_usd")),
         None if turns is None else int(turns),
@@ -112,16 +111,17 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
         tuple(dict.fromkeys(denied)),
         sent_back,
     )
-    if error := _error(found, errors, limit):
+    if error := _error(result, found, errors, limit):
         error.answer = found
         raise error
     return found
 
 
-def _error(found: Answer, errors: list[str], limit: Mapping[Any, Any] | None) -> AgentError | None:
-    result, said = found.result, found.text.strip()
+def _error(
+    result: Object, found: Answer, errors: list[str], limit: Mapping[Any, Any] | None
+) -> AgentError | None:
     subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    said = said or str(result.get("errors") or result.get("subtype") or "no reason")
+    said = found.text.strip() or str(result.get("errors") or result.get("subtype") or "no reason")
     wrong = bool(result.get("is_error"))
     if wrong and (limit is not None or re.search(r"(?i)hit your .{0,20}limit", said)):
         resets_at = transcript.whole((limit or {}).get("resetsAt")) or None

@@ -37,11 +37,6 @@ def settings(gates: Sequence[Gate]) -> dict[str, Any]:
     return {"hooks": {"Stop": [{"hooks": [hook]}]}}
 
 
-def given(run: str, gates: Sequence[Gate]) -> str:
-    """The variable's value."""
-    return json.dumps({"run": run, "gates": gates})
-
-
 def feedback(asked: dict[str, Any], run: str, gates: list[Gate]) -> str:
     """What goes back to the agent; empty where it may end."""
     last = str(asked.get("last_assistant_message", _CLAIM)).rstrip().splitlines()[-5:]

@@ -82,7 +82,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
                 failed = str(transcript.part(value, "error").get("message") or "no reason given")
     if tokens is None and not failed:
         raise faults.unanswered(AGENT, ended)
-    found = protocol.made(failed or text, session=session, tokens=tokens or {})
+    found = Answer(failed or text, session=session, tokens=tokens or {})
     if failed:
         raise _error(failed, found)
     return found

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
-from kern.agents import faults, protocol, transcript
+from kern.agents import faults, transcript
 from kern.agents.protocol import Agent, Answer, Call, Ended, Start
 from kern.agents.transcript import WHOLE_LIMIT, Object
 from kern.model import Aide, Stage
@@ -65,8 +65,8 @@ def answer(text: str) -> Answer | None:
     above, _, last = text.rpartition("\n")
     told = transcript.parsed(last)
     if not isinstance(told.get("usage"), dict):
-        return protocol.made(text) if text else None
+        return Answer(text) if text else None
     names = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
     cost, tokens = told.get("total_cost_usd"), transcript.tokens([told["usage"]], names)
     said = above.strip()
-    return protocol.made(said, transcript.number(cost), tokens=tokens) if said else None
+    return Answer(said, transcript.number(cost), tokens=tokens) if said else None

@@ -4,45 +4,20 @@ it, else by the words that the large vendors use.
 
 import re
 
-from kern.agents.protocol import (
-    Agent,
-    AgentError,
-    Answer,
-    AtLimit,
-    Ended,
-    Failed,
-    TryAgain,
-    Unusable,
-)
+from kern.agents import protocol
+from kern.agents.protocol import Agent, AgentError, Answer, Ended, Failed, TryAgain, Unusable
 
-_LIMIT = r"(?i)usage limit|hit your .{0,20}limit|\bquota\b|limit will reset"
-_UNPAID = r"(?i)credit balance|insufficient (?:credit|balance|funds)|payment required"
-_LOGIN = (
-    r"(?i)(?:invalid|incorrect|missing|no|valid) (?:\w+ )?(?:api|access)[ _-]?key|"
-    r"api key not valid|unauthorized|unauthenticated|not logged in|"
-    r"authentication (?:failed|error)|/login|missing environment variable|refresh token"
-)
-_MODEL = (
-    r"(?i)model\b.{0,80}(?:not found|does not exist|not supported|is not available)|"
-    r"(?:unknown|no such|invalid) model|models?/\S+ is not found"
-)
-_FULL = (
-    r"(?i)context[ _](?:length|window)|model's context|prompt is too long|too many tokens|"
-    r"input is too long|exceeds the maximum length|request (?:entity )?too large|"
-    r"(?:maximum|exceeds?|limit).{0,40}\btokens\b"
-)
-_AWAY = (
-    r"(?i)connect|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|E(?:HOST|NET)UNREACH|EPIPE|getaddrinfo|socket|"
-    r"network|fetch failed|tim(?:ed|e)[ -]?out|resol|terminated|overloaded|unavailable|"
-    r"high demand|at capacity|bad gateway|internal server error|rate.?limit|too many requests"
-)
-_UNTRUSTED = r"(?i)certificate|self[- _]signed"
+_WORDS = {name: "(?i)" + "|".join(words) for name, words in protocol.facts()["words"].items()}
 _SPAN = r"(?i)(?:in|after)\s+~?((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[\s,]*(?:and\s)?)+)"
 _PIECE = r"(?i)(\d+(?:\.\d+)?)\s*([dhms])"
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SOON = 120  # seconds; what opens again so soon is no limit that a person would call one
 _STATUS = r"(?i)(?:^(?:\w+ ?error:? |error:? )?|\bstatus:? )(?:status )?([45]\d\d)\b"
 _REQUEST = (None, 400)  # statuses that do not say more than the words do
+
+
+def _says(what: str, said: str) -> bool:
+    return bool(re.search(_WORDS[what], said))
 
 
 def of_api(
@@ -62,16 +37,16 @@ def of_api(
     if status is None and (found := re.search(_STATUS, said)):
         status = int(found[1])
     resets_at = resets_at or resets(said, at)
-    if status == 402 or re.search(_UNPAID, said):
+    if status == 402 or _says("unpaid", said):
         return Unusable(f"the account cannot pay: {said}", "pay, then run kern again", answer)
     far = resets_at is not None and resets_at - at > SOON
-    if far or (re.search(_LIMIT, said) and "per minute" not in said.lower()):
-        return AtLimit(said, "", answer, resets_at=resets_at)
-    if status == 413 or (status in _REQUEST and re.search(_FULL, said)):
+    if far or (_says("limit", said) and "per minute" not in said.lower()):
+        return protocol.AtLimit(said, "", answer, resets_at=resets_at)
+    if status == 413 or (status in _REQUEST and _says("full", said)):
         return Failed(f"the agent's context is full: {said}", answer=answer)
-    if status in (401, 403) or (status in _REQUEST and re.search(_LOGIN, said)):
+    if status in (401, 403) or (status in _REQUEST and _says("login", said)):
         return Unusable(f"{name} is not logged in: {said}", agent.login, answer)
-    if status == 404 or (status in _REQUEST and re.search(_MODEL, said)):
+    if status == 404 or (status in _REQUEST and _says("model", said)):
         hint = f"name one that {name} knows: `model` of the stage, in kern.toml or .kern/prompts/"
         return Unusable(f"{name} does not know the model: {said}", hint, answer)
     if status and 400 <= status < 500 and status not in (408, 409, 425, 429):
@@ -82,10 +57,10 @@ def of_api(
 
 def passing(said: str, status: int | None = None, answer: Answer | None = None) -> AgentError:
     """What is nobody's to settle, but for a certificate that nobody vouches for."""
-    if status is None and re.search(_UNTRUSTED, said):
+    if status is None and _says("untrusted", said):
         hint = "see to the proxy, or to the certificates that this machine knows"
         return Unusable(f"the API cannot be trusted: {said}", hint, answer)
-    away = status is not None or bool(re.search(_AWAY, said))
+    away = status is not None or _says("away", said)
     return TryAgain(said, answer=answer, away=away)
 
 

@@ -83,7 +83,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
         raise faults.unanswered(AGENT, replace(ended, stderr=log + ended.stderr))
     text = "".join(texts)
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
-    found = protocol.made(text, session=session, tokens=tokens)
+    found = Answer(text, session=session, tokens=tokens)
     if result.get("status") == "error":
         said = str(transcript.part(result, "error").get("message"))
         raise _error(said, transcript.epoch(result.get("timestamp")), answer=found)

@@ -55,7 +55,7 @@ def agent(endpoint: Endpoint) -> Agent:
             "" if wrong else said[-1]["text"],
             transcript.tokens(o["usage"] for o in said),
         )
-        found = protocol.made(text, turns=len(said), tokens=tokens)
+        found = Answer(text, turns=len(said), tokens=tokens)
         if wrong:
             raise _error(own, url, wrong, found)
         return found
@@ -69,6 +69,7 @@ def agent(endpoint: Endpoint) -> Agent:
         program=sys.executable,
         install="correct it under [agent.http] in kern.toml",
         login=f"see that {url} answers, and {named}: kern help settings",
+        oldest=(3, 11, 0),  # of Python
         status=(*_begin(url=url, key=key), "models") if url else (),
         logged_out=r'"status": ?(0|401|403)\b',
         tools={Stage.IMPLEMENT: ("shell",), Aide.JUDGE: ("shell (read-only)",)},

@@ -91,7 +91,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     if not steps and not errors:
         raise faults.unanswered(AGENT, replace(ended, stderr=log))
     cost = transcript.total(step.get("cost") for step in steps)
-    found = protocol.made("\n".join(texts), cost, len(steps), session, _tokens(steps))
+    found = Answer("\n".join(texts), cost, len(steps), session, _tokens(steps))
     if errors:
         raise _error(errors[0], log, found)
     if (reason := steps[-1].get("reason")) in ("length", "content-filter", "tool-calls"):

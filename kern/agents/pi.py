@@ -57,7 +57,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     texts = (str(one["text"]) for one in transcript.parts(last, "content") if "text" in one)
     cost = transcript.total(transcript.part(one, "cost").get("total") for one in usage)
     tokens = transcript.tokens(usage, _TOKENS)
-    found = protocol.made("\n".join(texts), cost, len(said), session, tokens)
+    found = Answer("\n".join(texts), cost, len(said), session, tokens)
     reason = last.get("stopReason")
     if reason == "error":
         at = (transcript.number(last.get("timestamp")) or 0) / 1000

@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
 from kern.agents import transcript
@@ -60,7 +59,8 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    result: dict[str, Any]  # the result object, for the stage file
+    """`cost_usd`, `turns`: where the CLI tells them."""
+
     text: str = ""
     cost_usd: float | None = None
     turns: int | None = None
@@ -70,26 +70,12 @@ class Answer:
     denied: tuple[str, ...] = ()  # calls that were refused
     sent_back: int = 0  # how often a red gate let it not end yet
 
-
-def made(
-    text: str,
-    cost: float | None = None,
-    turns: int | None = None,
-    session: str = "",
-    tokens: Mapping[str, int] = MappingProxyType({}),
-) -> Answer:
-    """`cost`, `turns`: where the CLI tells them. `jq .result` and `jq .total_cost_usd` read the
-    result object whichever CLI was asked.
-    """
-    result: dict[str, Any] = {
-        "type": "result",
-        "subtype": "success",
-        "result": text,
-        "total_cost_usd": cost,
-    }
-    result |= {"num_turns": turns, "session_id": session}
-    result |= {"usage": {f"{kind}_tokens": count for kind, count in tokens.items()}}
-    return Answer(result, text, cost, turns, session, tokens)
+    @property
+    def result(self) -> dict[str, Any]:
+        """For the stage file: `jq .result` and `jq .total_cost_usd` read it whoever answered."""
+        found = {"type": "result", "result": self.text, "total_cost_usd": self.cost_usd}
+        used = {f"{kind}_tokens": count for kind, count in self.tokens.items()}
+        return {**found, "num_turns": self.turns, "session_id": self.session, "usage": used}
 
 
 class AgentError(Exception):
@@ -200,15 +186,18 @@ _MODELS = {
 OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 
+def facts() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
+
+
 def brought(name: str, **functions: Any) -> Agent:
     """An agent CLI that kern brings: its functions, and what `facts.toml` says of it."""
-    table = tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
-    own: dict[str, Any] = table[name]
-    for place in own["places"]:
+    table = facts()
+    for place in table[name]["places"]:
         more = table["vendors"] if place.pop("vendors", False) else {}
         place |= {key: [*place.get(key, ()), *words] for key, words in more.items()}
-    own["places"] = [Place(**place) for place in own["places"]]
-    return Agent(name=name, **own, **functions)
+    places = [Place(**place) for place in table[name].pop("places")]
+    return Agent(name=name, places=places, **table[name], **functions)
 
 
 def foreign(model: str, agent: str) -> bool:

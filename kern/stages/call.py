@@ -180,8 +180,7 @@ class Caller:
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
-        nothing = Answer(result={"type": "result", "is_error": True, "errors": [why]})
-        reply = result.answer or nothing
+        reply = result.answer or Answer()
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         output.check_version(agent, reply.version)

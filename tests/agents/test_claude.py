@@ -2,8 +2,6 @@
 
 import json
 import time
-from itertools import product
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +111,6 @@ def test_only_where_another_model_may_do_it_one_stands_in_for_an_overloaded_one(
         assert argv[argv.index("--fallback-model") + 1] == other
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_channels_between_fresh_processes_are_off(stage: Stage) -> None:
-    found = claude.start(Call("claude", stage, "opus")).env
-    for name in ("AUTO_MEMORY", "BACKGROUND_TASKS"):
-        assert found[f"CLAUDE_CODE_DISABLE_{name}"] == "1"
-    # With it stage 2 would not be told what the project says of a folder that it works in.
-    assert ("CLAUDE_CODE_DISABLE_ATTACHMENTS" in found) == (stage is not Stage.IMPLEMENT)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -140,7 +129,6 @@ def test_a_version_in_a_text(text: str, expected: tuple[int, ...]) -> None:
 def test_a_good_answer_in_one_value() -> None:
     last = {**RESULT, "result": "did it\n\nSUCCESS", "total_cost_usd": 0.25, "num_turns": 7}
     found = read(INIT, last)
-    assert found.result == last
     assert found.text == "did it\n\nSUCCESS"
     assert (found.cost_usd, found.turns, found.version) == (0.25, 7, "2.1.329")
     assert found.denied == ()
@@ -156,56 +144,6 @@ def test_of_several_results_the_last_counts_and_denials_add_up() -> None:
     found = read(ended("a", 0.1), json.loads(json.dumps(ended("b", 0.3, push, write, push, *more))))
     assert (found.text, found.cost_usd) == ("b", 0.3)
     assert found.denied == ("Bash: git push", "Write: /p/a", "Task", "WebFetch")
-
-
-ODD: tuple[Any, ...] = (
-    None,
-    True,
-    1,
-    -1.5,
-    float("inf"),
-    float("nan"),
-    "",
-    "429",
-    [],
-    [1, None, "x"],
-    {},
-    {"a": 1},
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("result", "num_turns", "total_cost_usd", "is_error", "subtype", "terminal_reason"),
-        *("api_error_status", "errors", "permission_denials", "stop_reason"),
-    ],
-)
-def test_odd_values_in_a_result_never_break_it(name: str) -> None:
-    for value, base in product(ODD, (RESULT, FAILURE)):
-        try:
-            found = read({**base, name: value})
-        except AgentError as exc:
-            assert exc.answer
-            found = exc.answer
-        assert isinstance(found.text, str)
-        assert found.cost_usd is None or isfinite(found.cost_usd)
-
-
-def test_odd_values_before_the_result_never_break_it() -> None:
-    for value in ODD:
-        limit = {"type": "rate_limit_event", "rate_limit_info": value}
-        error(
-            {"type": value},
-            {"type": "system", "subtype": "init", "claude_code_version": value},
-            {"type": "assistant", "message": value, "error": value},
-            {"type": "assistant", "message": {"content": [value]}},
-            {"type": "user", "isSynthetic": True, "message": {"content": [value]}},
-            limit,
-            {**limit, "rate_limit_info": {"status": value}},
-            {**limit, "rate_limit_info": {"status": "rejected", "resetsAt": value}},
-            FAILURE,
-        )
 
 
 # -------------------------------------------------------------------- no result at all
@@ -322,9 +260,7 @@ def test_a_usage_limit_is_known_by_its_words(word: str, status: int | None) -> N
     assert (found.resets_at, text in found.message) == (None, True)
 
 
-@pytest.mark.parametrize(
-    "when", [1795253606, 10**15, 10**30, -(10**15), 1e300, float("inf"), float("nan"), "x"]
-)
+@pytest.mark.parametrize("when", [1795253606, 10**30, float("inf"), "x"])
 def test_a_usage_limit_is_known_by_its_event_and_says_when_it_ends(when: object) -> None:
     info = {"status": "rejected", "resetsAt": when, "rateLimitType": "five_hour"}
     for status in (429, None, 400):
@@ -337,11 +273,9 @@ def test_a_usage_limit_is_known_by_its_event_and_says_when_it_ends(when: object)
 
 
 def test_a_warning_about_a_limit_is_no_error() -> None:
-    for status in ("allowed", "allowed_warning"):
-        info = {"status": status, "utilization": 0.9, "resetsAt": 1795253606}
-        event = {"type": "rate_limit_event", "rate_limit_info": info}
-        assert read(event, RESULT).text == "x"
-        assert type(error(event, *failure(529, "Overloaded"))) is TryAgain
+    event = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed_warning"}}
+    assert read(event, RESULT).text == "x"
+    assert type(error(event, *failure(529, "Overloaded"))) is TryAgain
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def ends(
     done = subprocess.run(
         shlex.split(hook["command"]),
         input=json.dumps({"last_assistant_message": said}),
-        env={**os.environ, claude_stop_hook.VARIABLE: claude_stop_hook.given(run, gates)},
+        env={**os.environ, claude_stop_hook.VARIABLE: json.dumps({"run": run, "gates": gates})},
         capture_output=True,
         text=True,
     )

@@ -59,17 +59,12 @@ def test_but_for_a_last_line_that_tells_what_it_took() -> None:
 
 
 @pytest.mark.parametrize(
-    "last", ['{"other": 1}', '{"usage": 3}', "[1]", "{", '{"usage": {}} x', "{" * 5000]
+    "last", ['{"other": 1}', '{"usage": 3}', "[1]", '{"usage": {}} x', "{" * 5000]
 )
 def test_json_that_says_something_else_belongs_to_the_answer(last: str) -> None:
     reply = read(f"Done\n{last}\n".encode())
     assert reply.text == f"Done\n{last}"
     assert reply.tokens == {}
-
-
-@pytest.mark.parametrize("usage", ['"x"', "-1e999", "[]", '{"input_tokens": "x"}'])
-def test_numbers_that_are_none_do_no_harm(usage: str) -> None:
-    read(f'Done\n{{"usage": {{"input_tokens": {usage}}}, "total_cost_usd": {usage}}}\n'.encode())
 
 
 @pytest.mark.parametrize(
@@ -166,15 +161,6 @@ def test_it_is_shown_before_it_runs(
     assert fake.calls == []
 
 
-def test_no_variable_of_kern_s_own_names_its_program(
-    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path
-) -> None:
-    text = setting(script).replace("mine = ", "dir = ")
-    toml(repo, git, text + '[stages.implement]\nagent = "dir"\n')
-    ran = kern("1", "0", env={"KERN_DIR": str(repo.parent / "run-files")})
-    assert ran.code == 0, ran.said
-
-
 def test_its_program_is_no_file_of_the_repository(
     repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,10 +180,6 @@ def test_its_program_is_no_file_of_the_repository(
     "text",
     [
         '[commands]\nmine = "sh x"\n',
-        "[commands]\nmine = []\n",
-        '[commands]\nmine = [""]\n',
-        "[commands]\nmine = [3]\n",
-        'commands = ["sh"]\n',
         '[commands]\nclaude = ["sh"]\n',
     ],
 )

@@ -115,7 +115,7 @@ def test_an_end_without_an_answer_says_what_stderr_says() -> None:
 
 
 def test_a_last_message_that_is_no_end_has_its_class() -> None:
-    found = Answer({}, "half")
+    found = Answer("half")
     for reason, grade in (("length", Failed), ("content-filter", Failed), ("tool-calls", TryAgain)):
         error = faults.unfinished(reason, found)
         assert (type(error), error.answer) == (grade, found)

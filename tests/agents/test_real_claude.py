@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from kern.agents import claude
@@ -148,31 +147,6 @@ def names(*calls: Turn) -> Counter[tuple[str, str]]:
         (tool, str(about.get("command") or Path(str(about.get("file_path", ""))).name))
         for tool, about in given
     )
-
-
-def test_research_can_read_and_cannot_write(ask: Ask, git: Git, repo: Path, tmp_path: Path) -> None:
-    reads = [
-        use("Read", file_path=str(repo / "a.txt")),
-        use("Grep", pattern="t[wh]"),
-        use("Glob", pattern="**/*.txt"),
-    ]
-    writes = [
-        use("Write", file_path=str(repo / "new.txt"), content="x"),
-        use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
-        use("NotebookEdit", notebook_path=str(repo / "n.ipynb"), new_source="x"),
-        bash("touch new.txt"),
-        bash("git status"),
-    ]
-    outside = use("Read", file_path=str(tmp_path / "home" / ".gitconfig"))
-    before = state(git)
-    talk = ask(
-        Stage.RESEARCH, *reads, *writes, outside, helper(), helper=[*reads, *writes, outside]
-    )
-    both = [*reads, *reads]
-    assert talk.done == names(*both) + Counter({("Agent", ""): 1})
-    assert talk.refused[("NotebookEdit", "n.ipynb")] == 2
-    assert sum(talk.refused.values()) == 2 * len([*writes, outside])
-    assert state(git) == before
 
 
 IMPLEMENT_MAY_NOT = """
@@ -347,60 +321,6 @@ def test_a_stage_whose_prompt_was_compacted_still_knows_its_task_and_how_to_end(
         assert any(told in block["text"] for block in last["system"]), told
 
 
-@pytest.mark.unheld
-def test_what_slips_past_the_rules_in_implement_is_undone(
-    kern: Kern, repo: Path, git: Git, serve: Serve, tmp_path: Path
-) -> None:
-    """Each attempt is worse than the next: the first fails, the second is set right and counts."""
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] another task\n")
-    git("commit", "--quiet", "--all", "--message=two tasks")
-    base = git("rev-parse", "HEAD")
-    git("init", "--quiet", "--bare", str(tmp_path / "remote"))
-    git("remote", "add", "origin", str(tmp_path / "remote"))
-    seconds = "61.75"  # by which the process is known
-    moves = "git switch -q -c other; git branch -m main gone"
-    script = (
-        "import pathlib; spec = pathlib.Path('SPEC.md'); text = spec.read_text(); "
-        "spec.write_text(text.replace('[~]', '[x]').replace('- [ ] another task\\n', ''))"
-    )
-    server = serve(
-        research=[READY],
-        implement=[
-            [
-                bash(f'python3 -c "import os; os.system({moves!r})"'),
-                bash("echo 1 > try.txt"),
-                DONE,
-            ],
-            [
-                bash("echo hello > hi.txt"),
-                bash("sh -c 'git add hi.txt && git commit -q -m sneaked; git push origin main'"),
-                bash(f"nohup setsid sleep {seconds} > /dev/null 2>&1 &"),
-                bash(f'python3 -c "{script}"'),
-                DONE,
-            ],
-        ],
-        commit=[say("greet")],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.err
-    assert begun(server) == ["research", "implement", "implement", "commit"]
-    assert git("symbolic-ref", "--short", "HEAD") == "main"
-    assert not (repo / "try.txt").exists()
-
-    assert git("log", "--format=%s", f"{base}..") == "greet"
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
-    spec = (repo / "SPEC.md").read_text()
-    assert "- [x] add a greeting\n" in spec
-    assert "> **Attempt 1:** " in spec
-    assert "words are gone from SPEC.md" in ran.err
-    assert git("show", "HEAD:SPEC.md") + "\n" == spec
-    assert git("status", "--porcelain") == ""
-    assert git("for-each-ref", cwd=tmp_path / "remote") == ""
-    assert not _running(seconds)
-    kept = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
-    assert {name.rpartition("/")[2] for name in kept} >= {"1", "2-commit"}
-
-
 # -------------------------------------------------------------------- gates within stage 2
 
 
@@ -503,40 +423,11 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
     assert not (Path.home() / ".bashrc").exists()
 
 
-def _running(word: str) -> list[int]:
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if word in process.cmdline():
-                found.append(process.pid)
-    return found
-
-
 # -------------------------------------------------------------------- the API fails
 
 
 def fault(status: int, kind: str, text: str) -> Turn:
     return {"status": status, "body": {"type": "error", "error": {"type": kind, "message": text}}}
-
-
-def test_a_bad_key_is_told_in_seconds_and_none_at_all_as_well(
-    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CLAUDE_CODE_MAX_RETRIES")  # as claude does by itself: for three minutes
-    (repo / "kern.toml").write_text("[max_tokens]\nrun = 1_000_000\n")  # then it is followed
-    server = serve(research=[fault(401, "authentication_error", "invalid x-api-key")])
-    ran = kern("1", "0")  # ended after 60 s by the fixture
-    assert ran.code == 1
-    assert "claude is not logged in: the API answers 401" in ran.err
-    assert len(server.requests) <= 3
-
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    asked = len(server.requests)
-    ran = kern("1", "0")
-    assert ran.code == 1
-    assert "claude is not logged in: " in ran.err  # an endpoint of one's own may ask for none
-    assert len(server.requests) == asked
 
 
 def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(

@@ -6,8 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +13,8 @@ from typing import Any
 
 import pytest
 
-from kern.agents import codex
-from kern.agents.protocol import Call
-from kern.model import Aide, Role, Stage
 from tests.agents.conformance import CLIS
-from tests.conftest import PATIENCE_S, Git, Kern
+from tests.conftest import Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn, bash
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -70,53 +65,6 @@ def test_guidance_of_the_project_is_told_once(
     assert kern("1", "0", *AGENT).code == 0
     for request in server.requests:
         assert json.dumps(request.body["input"]).count("Of agents: 7f3a") == 1, request.stage
-
-
-OUTSIDE = "s3cret-file"
-
-
-@pytest.mark.parametrize("role", [Stage.RESEARCH, Stage.COMMIT, Aide.JUDGE, Aide.PLANNER])
-def test_what_reads_writes_nowhere_and_reaches_nobody(
-    serve: Serve, repo: Path, tmp_path: Path, role: Role
-) -> None:
-    """Beyond the repository, too: nor does a person's own server do more than read."""
-    called = tmp_path / "called"
-    common = Path(f"/tmp/kern-test-{os.getpid()}-{role}")
-    places = [str(tmp_path / "new"), str(common), "~/new", "$CODEX_HOME/new"]
-    tries = "; ".join(f"echo x > {place}" for place in places)
-    listener = socket.create_server(("127.0.0.1", 0))
-    connect = f"import socket as s; s.create_connection({listener.getsockname()}, 3)"
-    calls = [
-        bash(tries),
-        bash(f'python3 -c "{connect}" && echo reached-$((3 * 7))'),
-        *({"tool": f"mcp__own/{name}", "input": {}} for name in ("look", "change")),
-        bash(f"echo {OUTSIDE} | rev"),
-    ]
-    server = serve(**{role.value: [*calls, {"text": "ok"}]})
-    config = tmp_path / "home/.codex/config.toml"
-    own = Path(__file__).parents[1] / "kit/mcp_server.py"
-    args = json.dumps([str(own), str(called)])
-    with config.open("a") as file:
-        file.write(f'[mcp_servers.own]\ncommand = "python3"\nargs = {args}\n')
-    done = subprocess.run(
-        codex.start(Call("codex", role, "gpt-5.5", root=str(repo))).argv,
-        cwd=repo,
-        env=dict(os.environ),
-        input=f"kern {role}\n\nDo it.",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    listener.close()
-    assert done.returncode == 0, done.stderr
-    last = json.dumps(server.requests[-1].body)
-    assert OUTSIDE[::-1] in last, "commands run"
-    assert "reached-21" not in last
-    written = common.exists()
-    common.unlink(missing_ok=True)
-    assert not written
-    assert [*tmp_path.rglob("new")] == []
-    assert called.read_text().split() == ["look"], "it runs, and only reads"
 
 
 def native() -> Path:

@@ -6,7 +6,7 @@
 
 from collections.abc import Iterable
 
-from kern.agents import faults, protocol
+from kern.agents import faults
 from kern.agents.places import Place
 from kern.agents.protocol import Agent, Answer, AtLimit, Call, Ended, Start, TryAgain
 from kern.agents.transcript import Object
@@ -40,7 +40,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
                 texts.append(line)
     if not texts:
         raise faults.unanswered(AGENT, ended)
-    return protocol.made("\n".join(texts).strip(), cost)
+    return Answer("\n".join(texts).strip(), cost)
 
 
 AGENT = Agent(
