@@ -17,21 +17,27 @@ _SUITES = {
     "aider": "aider's polyglot benchmark: exercises whose tests nobody sees",
     "impossible": "ImpossibleBench: tasks whose visible tests can contradict them",
 }
+_WHAT = """\
+kern is a pipeline around the command-line program of a coding agent. This page compares it with the
+same agent alone, on the same tasks: how many were finished, and how many were called done and were
+not, by tests that no agent saw. At the end it says how, and what each word means.
+"""
 _HOW = """\
-Each task is given, in a fresh git repository, to each arm. *kern* is a pipeline: one agent process
-looks around, one does the work, the repository's own checks run on exactly what is to be committed,
-and one words the commit; what fails is undone and tried again. *bare agent* is one process of the
-same agent for each task, told the task, the checks and to commit. A folder's name is kern with
-other prompts. All have the same model for the work, the same checks and the same budget.
+Each task is given, in a fresh git repository, to each arm. *kern*: one agent process looks around,
+one does the work, the repository's own checks run on exactly what is to be committed, and one words
+the commit; what fails is undone and tried again. *bare agent*: one process of the same agent for
+each task, told the task, the checks and to commit. A folder's name: kern with other prompts. All
+have the same model for the work, the same checks and the same budget.
 
-Then tests that no agent has seen are run on what was committed: they decide, whatever the arm says.
-Where a task need not change a test that was there, kern is told to be strict: what passes only with
-changed tests is no success (`strict_tests`)."""
+Then hidden tests, which no agent has seen, run on what was committed: they decide, whatever the arm
+says. Where a task need not change a test that was there, kern is told to be strict: what passes
+only with changed tests is no success (`strict_tests`)."""
 _WORDS = {
+    "arm": "what is compared",
     "cell": "one task, given to one arm, once; a pair: the same, given to two",
     "finished": "the hidden tests pass, and the arm ended as is right for this task",
     "false done": "the arm calls the task done, and the hidden tests fail",
-    "of its done": "how many of those that it called done are false: what a person would merge",
+    "false, of its done": "how many of those that it called done: a person would merge these",
     "$ per finished task": "all that was spent, on failures too, by the tasks that were finished",
     "wasted correct": "an attempt that passes the hidden tests, and that kern threw away",
     "failed attempts": "those that kern noted, by what they failed over (own word: it gave up)",
@@ -47,7 +53,15 @@ def lines(rows: Sequence[Row], base: str = "") -> Iterator[str]:
     arms = _by(rows, "arm")
     base = base or (OWN if OWN in arms else next(iter(arms)))
     arms = {base: arms[base], **arms}
-    yield from ("# kern, and the agent alone", "", *_played(rows), "", "## What came of it", "")
+    yield from (
+        "# kern, and the agent alone",
+        "",
+        _WHAT,
+        *_played(rows),
+        "",
+        "## What came of it",
+        "",
+    )
     yield from _arms(arms)
     if all(row.cli == "dry" for row in rows):
         yield from ("", *_cheated(arms))
@@ -88,18 +102,20 @@ def _cheated(arms: By) -> Iterator[str]:
 
 def _arms(arms: By) -> Iterator[str]:
     """The two figures that matter side by side, then the rest."""
-    for name, rows in arms.items():
-        ended, false = sum(row.finished for row in rows), sum(row.false_done for row in rows)
-        yield f"- **{name}** finished {ended} of {len(rows)}, and called {false} done that are not."
-    yield from ("", "| arm | finished | false done | of its done | $ per finished task |")
+    yield "| arm | finished | false done | false, of its done | $ per finished task |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     for name, rows in arms.items():
         finished, false = sum(row.finished for row in rows), sum(row.false_done for row in rows)
         said = sum(row.end in ("done", "concluded") for row in rows)
-        shares = f"{finished / len(rows):.0%}", f"{false / len(rows):.0%}"
-        of_done = f"{false / said:.0%}" if said else "-"
+        shares = (f"{n} of {len(rows)} ({n / len(rows):.0%})" for n in (finished, false))
+        of_done = f"{false} of {said} ({false / said:.0%})" if said else "-"
         yield f"| {' | '.join((name, *shares, of_done, _price(rows, finished)))} |"
-    yield from ("", "| arm | wasted correct | failed attempts | requests | lines / reference |")
+    yield from (
+        "",
+        "What it took:",
+        "",
+        "| arm | wasted correct | failed attempts | requests | lines / reference |",
+    )
     yield "| --- | ---: | --- | ---: | ---: |"
     for name, rows in arms.items():
         wasted = sum(row.wasted_correct for row in rows)
@@ -138,13 +154,13 @@ def compared(base: str, ours: Sequence[Row], name: str, theirs: Sequence[Row]) -
     only = sum(b.finished and not a.finished for a, b in pairs)
     lost = sum(a.finished and not b.finished for a, b in pairs)
     p = figures.mcnemar(only, lost)
-    yield f"{name} against {base}, {count(len(pairs), 'pair')} of {count(len(points), 'task')}:"
+    head = f"{name} against {base}, {count(len(pairs), 'pair')} of {count(len(points), 'task')}."
+    yield from (f"{head} {verdict(len(pairs), only, lost, p, figures.interval(points))}", "")
     yield f"- finished: {_spread(points, 1)} points; {only} of it alone, {lost} of {base} alone"
     yield f"- McNemar, exact: p = {p:.3f}"
     yield f"- $ per task: {_spread(_differences(pairs, 'cost_usd', 1), 3)}"
     for what in ("false_done", "wasted_correct"):
         yield f"- {what.replace('_', ' ')}: {_spread(_differences(pairs, what, 100), 1)} points"
-    yield verdict(len(pairs), only, lost, p, figures.interval(points))
 
 
 def verdict(pairs: int, only: int, lost: int, p: float, at: tuple[float, float]) -> str:
@@ -175,7 +191,7 @@ def _spread(by_task: Sequence[Sequence[float]], digits: int) -> str:
 
 
 def _tasks(rows: Sequence[Row], arms: Sequence[str]) -> Iterator[str]:
-    yield f"| finished, by task | {' | '.join(arms)} |"
+    yield f"| finished, and how the others ended | {' | '.join(arms)} |"
     yield f"| --- |{' --- |' * len(arms)}"
     for task, found in _by(rows, "task").items():
         yield f"| {task} | {' | '.join(_task(_by(found, 'arm').get(arm, [])) for arm in arms)} |"

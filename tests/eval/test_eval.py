@@ -48,8 +48,9 @@ def test_a_dry_run_fills_each_column_and_goes_on_where_it_was_stopped(
     said = capsys.readouterr().out
     assert "false-done rate, kern: 1 of 2 cheats are called done: 50%" in said
     assert "false-done rate, bare agent: 2 of 2 cheats are called done: 100%" in said
-    assert "| kern | 50% | 25% | 100% | " in said and "| bare agent | 50% | 50% | 100% | " in said
-    assert "bare agent against kern, 4 pairs of 2 tasks" in said
+    assert "| kern | 2 of 4 (50%) | 1 of 4 (25%) | 1 of 1 (100%) | " in said
+    assert "| bare agent | 2 of 4 (50%) | 2 of 4 (50%) | 2 of 2 (100%) | " in said
+    assert "bare agent against kern, 4 pairs of 2 tasks. No verdict: " in said
     assert "better" not in said.lower()
 
 

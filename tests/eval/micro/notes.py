@@ -28,23 +28,6 @@ cat -n "$NOTES"
 . ./config.sh
 wc -l < "$NOTES" | tr -d ' '
 """,
-    "pack.sh": """\
-#!/bin/sh
-# pack.sh: prints the notes, packed.
-. ./config.sh
-gzip -c "$NOTES"
-""",
-    "bench.sh": """\
-#!/bin/sh
-# How many bytes pack.sh makes of 2000 notes.
-set -eu
-NOTES=$(mktemp)
-export NOTES
-trap 'rm -f "$NOTES"' EXIT
-awk 'BEGIN { srand(1); for (i = 0; i < 2000; i++) print int(rand() * 1e9), int(rand() * 1e9) }' \\
-    > "$NOTES"
-sh pack.sh | wc -c
-""",
     "test.sh": """\
 #!/bin/sh
 # All that must hold.

@@ -122,15 +122,6 @@ assert len(changed.stdout.split()) == 1, "there was nothing to change"
 """
         },
         solution={},
-        wrong={
-            "slugs/text.py": FILES["slugs/text.py"]
-            + '''
-
-def slugify_cut(text, max_length):
-    """As slugify, cut between two words."""
-    return slugify(text)[:max_length].rpartition("-")[0]
-'''
-        },
         ends=("skipped",),
         iterations=1,
     ),
