@@ -111,8 +111,8 @@ class Store:
         self._asking = threading.Lock()
         weakref.finalize(self, _end, self._idle)
 
-    def _ask(self, what: str, name: str) -> tuple[str, str, bytes]:
-        """Id, kind, and where it is asked for the content. One that was ended meanwhile is started
+    def _ask(self, what: str, name: str) -> tuple[str, str, int, bytes]:
+        """Id, kind, size, and where asked for the content. One that was ended meanwhile is started
         again, and none that has answered by halves is asked once more.
         """
         argv, env = ("git", "cat-file", "--batch-command"), quiet() | process.tree_last(self._root)
@@ -130,7 +130,9 @@ class Store:
                     data = child.stdout.read(int(found[3]) + 1)[:-1] if content else b""
                 self._idle.append(child)
                 if answer:
-                    return (found[1].decode(), found[2].decode(), data) if found else ("", "", b"")
+                    if not found:
+                        return "", "", 0, b""
+                    return found[1].decode(), found[2].decode(), int(found[3]), data
                 complaint = _end(self._idle)
         raise GitFailed(("cat-file",), 128, complaint)
 
@@ -138,9 +140,12 @@ class Store:
         """Of what git calls so; empty where there is none."""
         return self._ask("info", name)[0]
 
+    def size(self, name: str) -> int:
+        return self._ask("info", name)[2]
+
     def read(self, name: str, kind: str = "blob") -> bytes | None:
         """An object's content; None where git has none of the name and kind."""
-        _, there, data = self._ask("contents", name)
+        _, there, _, data = self._ask("contents", name)
         return data if there == kind else None
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ DOCUMENTS = (SPEC, LEARNINGS)  # which kern writes: in no change of a task's
 LINK, SUBMODULE, FOLDER = "120000", "160000", "40000"  # modes of what is no file
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
 _MODES = {"100664": "100644"}  # in trees of early gits; git takes it so as well
+_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _PAUSE = 0.1  # seconds between two tries at a lock
 
 
@@ -63,6 +64,8 @@ class Repo:
         self.ahead = ""  # above the refs of commits that wait, where a run goes on from them
         self._start = process.piped if reading else environment.started
         self._diff = lru_cache(100)(self._compare)
+        self._rows = lru_cache(20)(self._read_rows)
+        self._ids = dict[str, str]()  # what is named by an id is the same for ever
         self.store = Store(root)
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
@@ -92,7 +95,7 @@ class Repo:
         env = {**environment.quiet(), **process.tree_last(self.root), **(env or {})}
         # Else each private index leaves the shared part of a split one.
         whole = ("-c", "core.splitIndex=false") if "GIT_INDEX_FILE" in env else ()
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + waits.scaled(self.patience)
         while True:
             child = self._start(("git", *whole, *argv), self.root, env)
             out, complaint = environment.attend(child, given, timeout)
@@ -174,11 +177,14 @@ class Repo:
         return self._id(name, "commit")
 
     def _id(self, name: str, kind: str) -> str:
-        if not (found := self.store.id(f"{name}^{{{kind}}}")):
+        what = f"{name}^{{{kind}}}"
+        if not (found := self._ids.get(what) or self.store.id(what)):
             raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the {kind} of {name}")
+        if _ID.fullmatch(name):
+            self._ids[what] = found
         return found
 
-    def _rows(self, tree: str) -> dict[str, Entry]:
+    def _read_rows(self, tree: str) -> dict[str, Entry]:
         raw, at, rows = self.data(tree, "tree"), 0, {}
         size = len(tree) // 2
         while at < len(raw):
@@ -200,6 +206,8 @@ class Repo:
         return {**self._diff(self.tree(old), self.tree(new))}
 
     def _compare(self, old: str, new: str) -> dict[str, Change]:
+        if old == new:
+            return {}
         how = ("-r", "-z", "--no-renames", "--ignore-submodules=none", "-O/dev/null")
         fields = os.fsdecode(self.git("diff-tree", *how, old, new)).split("\0")
         changes = dict[str, Change]()

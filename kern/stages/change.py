@@ -110,16 +110,10 @@ def _patches(repo: Repo, pairs: Sequence[tuple[str, str]], old: str, new: str) -
     """Of files by their names before and after, one at a time; empty for one that is huge."""
     entries = repo.changed(old, new)
     sides = ((pair, entries[pair[0]][0], entries[pair[1]][1]) for pair in pairs)
-    blobs = {pair: {one.blob for one in both if one} for pair, *both in sides}
-    request = "\n".join(blob for both in blobs.values() for blob in both)
-    answers = repo.git(
-        "cat-file", "--batch-check=%(objectsize) %(objectname)", given=request.encode()
-    )
-    sizes = re.findall(r"(?m)^(\d+) (\w+)$", answers.decode())
-    huge = {blob for size, blob in sizes if int(size) > HUGE}
-    for pair, both in blobs.items():
+    for pair, *both in sides:
         argv = ("--literal-pathspecs", "diff", *_PATCH, old, new, "--", *dict.fromkeys(pair))
-        yield "" if huge & both else plain.decode(repo.git(*argv))
+        huge = any(one and repo.store.size(one.blob) > HUGE for one in both)
+        yield "" if huge else plain.decode(repo.git(*argv))
 
 
 # ---------------------------------------------------------------- what it does to tests

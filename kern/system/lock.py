@@ -5,13 +5,12 @@ import os
 import re
 import shutil
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kern.errors import Held
-from kern.system import process, workspace
+from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
 TREE = "kern.lock"  # in the git directory
@@ -79,7 +78,7 @@ def _busy(git_dir: Path) -> Held:
         if other and other.lives(git_dir):
             who, stop = f"pid {other.pid}", f", `kill {other.pid}`"
             break
-        time.sleep(0.05)
+        waits.sleep(0.05)
     return Held(
         f"another kern is at work in this working tree ({who})",
         hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",

@@ -1,5 +1,5 @@
-"""A stand-in for the agent: a program called `claude` that plays a story's script. It starts fast:
-json, re and subprocess take longer to import than all that most calls do.
+"""A stand-in for the agent: what fresh/fake/bin/claude is but for the login. It plays a story's
+script, and starts fast: json, re and subprocess take longer to import than all that most calls do.
 
 The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
 plays the k-th, the last one repeats; "STAGE WORDS" is for calls whose task holds the words. A step
@@ -49,9 +49,6 @@ def read(name: str) -> str:
 
 
 def main() -> None:
-    if sys.argv[1:3] == ["auth", "status"]:
-        sys.stdout.write(read("auth.json"))
-        sys.exit('"loggedIn": true' not in read("auth.json"))
     prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").lstrip("\n")
     if not prompt:  # asked for its version, say
         return

@@ -1,19 +1,25 @@
 """What the stories of a worker share."""
 
 import os
+import py_compile
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.kit.stable import Server
-from tests.scenarios.world import TOP, make_fresh
+from tests.scenarios.world import TOP, World
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server(fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     env = {**os.environ, "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONPATH": str(TOP)}
     made = Server("tests.scenarios.forked", env)
+    first = World(tmp_path_factory.mktemp("warm") / "w", {"kern": "1 0"}, made)
+    first.furnish(fresh)
+    first.kern("1 0", what="warm")
     yield made
     made.close()
 
@@ -21,3 +27,16 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_fresh(tmp_path_factory.mktemp("fresh"))
+
+
+def make_fresh(top: Path) -> Path:
+    """One committed repository and one agent; every story begins with a copy."""
+    here = Path(__file__).parent
+    shutil.copytree(here / "fresh", top, dirs_exist_ok=True)
+    world, claude = World(top, {}, Server("")), (top / "fake/bin/claude").read_text()
+    world.write({"x:../fake/bin/claude": claude.replace("PYTHON", sys.executable)})
+    py_compile.compile(str(here / "agent.py"), str(top / "fake/agent.pyc"), doraise=True)
+    world.write({"x:../fake/bin/kern": f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n'})
+    world.shell("git init -q --template=; mkdir .git/hooks .git/info ../tmp; git add -A")
+    world.shell("git commit -qm start")
+    return top

@@ -142,31 +142,56 @@ def become(job: dict[str, Any], main: Any) -> None:
     code = 99
     try:
         signal.alarm(MOST_S)
-        for number, file in enumerate((job["stdin"], job["out"], job["err"])):
-            os.dup2(os.open(file, os.O_RDWR | os.O_APPEND), number)
-        os.chdir(job["cwd"])
-        os.environ.clear()
-        os.environ.update(job["env"])
-        time.tzset()
-        tempfile.tempdir = None  # it was asked for before the fork, in another environment
         place = os.path.join(job["env"].get("FAKE_CLAUDE", ""), "kill")
         threading.Thread(target=obey, args=(place,), daemon=True).start()
         if job["at"] is not None:
             Watch(job)
         else:
             os.fsync = lambda fd: None  # no story ends with the power
-        sys.argv = ["kern", *job["argv"]]
+        code = run(job, main)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def run(job: dict[str, Any], main: Any) -> int:
+    """kern's main where and as the job says; its exit code."""
+    for number, file in enumerate((job["stdin"], job["out"], job["err"])):
+        os.dup2(os.open(file, os.O_RDWR | os.O_APPEND), number)
+    os.chdir(job["cwd"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+    time.tzset()
+    tempfile.tempdir = None  # it was asked for before the fork, in another environment
+    sys.argv = ["kern", *job["argv"]]
+    try:
         main()
         code = 0
     except SystemExit as exc:
         code = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
     except BaseException:
         traceback.print_exc()
-    finally:
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+        code = 99
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return code
+
+
+def warm(job: dict[str, Any], main: Any) -> int:
+    """A kern in this process itself: what it compiles at its first use (prompts, patterns) every
+    fork has.
+    """
+    environ, streams, kept = {**os.environ}, (sys.stdout, sys.stderr), [*map(os.dup, range(3))]
+    code = run(job, main)
+    for number, descriptor in enumerate(kept):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(environ)
+    sys.stdout, sys.stderr = streams
+    return code
 
 
 def obey(place: str) -> None:
@@ -178,17 +203,17 @@ def obey(place: str) -> None:
             signum = int(file.read())
             os.unlink(place)
             os.kill(os.getpid(), signum)
-        time.sleep(0.005)
+        time.sleep(0.02)
 
 
 def import_all() -> None:
     """What kern imports late is imported once, before the forks."""
     for found in pkgutil.walk_packages(kern.__path__, "kern."):
         if found.name != "kern.__main__":
-            importlib.import_module(found.name)
+            with contextlib.suppress(ImportError):  # it needs an extra that is not installed
+                importlib.import_module(found.name)
     for name, attribute in LATE:
         getattr(importlib.import_module(name), attribute)
-    gc.freeze()  # nothing to look through in each fork
 
 
 def main() -> None:
@@ -198,6 +223,10 @@ def main() -> None:
     import_all()
     for line in sys.stdin:
         job = json.loads(line)
+        if job.get("what") == "warm":
+            print(warm(job, start), flush=True)
+            continue
+        gc.freeze()  # nothing to look through in each fork
         if not (pid := os.fork()):
             become(job, start)
         while (ended := os.waitpid(-1, 0))[0] != pid:

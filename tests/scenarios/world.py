@@ -1,12 +1,12 @@
 """A story's world: a folder with the project, a home, the agent; sealed from the machine."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -42,11 +42,11 @@ OWN = (
     r"home/\.(gitconfig|(local(/state)?|config|cache)$|cache/pre-commit|(local/state|config)/kern)"
 )
 LOOKS = {
-    "log": "git log --reverse --format=%s $START..HEAD",
-    "tree": "git diff --name-status --no-renames $START HEAD | tr '\\t' ' '",
+    "log": "[ ! $START ] || git log --reverse --format=%s $START..HEAD",
+    "tree": "[ ! $START ] || git diff --name-status --no-renames $START HEAD",
     "status": "git status --porcelain --ignored -uall",
-    "refs": "git for-each-ref --format='%(refname)'; git symbolic-ref HEAD;"
-    "git worktree list --porcelain | grep ^worktree",
+    "refs": "git for-each-ref --format='%(refname)'; sed -n 's/^ref: //p' .git/HEAD;"
+    "[ ! -e .git/worktrees ] || git worktree list --porcelain | grep ^worktree",
     "left": "cd $W; find home tmp -mindepth 1",
 }
 USUAL = ("refs/heads/main", "worktree W/project")
@@ -89,11 +89,15 @@ class World:
             places = [str(self.top / "fake"), *([HOOKS] if HOOKS else [])]
             own = f'[sandbox]\nwrite = {places}\nenv = ["FAKE_CLAUDE", "W", "HOOKS"]\n'
             self.write({"../home/.config/kern/config.toml": own})
-        self.shell(f"{row.get('setup', '')}\ngit add -A; git commit -qm tasks --allow-empty")
+        head = "git rev-parse -q --verify HEAD || true"
+        commit = f"{row.get('setup', '')}\ngit add -A; git commit -qm tasks --allow-empty"
+        start = self.shell(f"{{ {commit}\n}} >&2; {head}")
         self.write(row.get("yours", {}))
-        lines = f"{{ {row.get('person', 'true')}\n}} >&2; git rev-parse -q --verify HEAD || true"
-        row["env"] = {**row.get("env", {}), "START": self.shell(lines).strip()}
-        return self.look()
+        if "person" in row:
+            start = self.shell(f"{{ {row['person']}\n}} >&2; {head}")
+        before = self.look()
+        row["env"] = {**row.get("env", {}), "START": start.strip()}
+        return before
 
     def write(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
@@ -108,7 +112,8 @@ class World:
         ran = []
         for words, dies, lines in zip_longest(typed, *rest):
             ran.append(self.kern(words, dies or None, "SIGKILL"))
-            self.shell(lines or ":")
+            if lines:
+                self.shell(lines)
         codes, outs = [code for code, _ in ran], [out for _, out in ran]
         return {"exit": codes, "line": outs, "first": outs, **self.look()}
 
@@ -135,18 +140,22 @@ class World:
         return re.sub(FOUND, "> **R**", VARIES.sub("…", text.replace(str(self.top), "W")))
 
     def look(self) -> Row:
-        """All that a person can look at, in the words of git and of files."""
+        """All that a person can look at, in the words of git and of files. Before kern was there
+        nothing has changed yet, and nothing of it lives.
+        """
         asks = "; echo =====; ".join(f"{{ {look}; }} 2>/dev/null" for look in LOOKS.values())
-        parts = [part.strip("\n") for part in self.shell(asks, must=False).split("=====\n")]
-        seen: Row = {k: self.plain(v).splitlines() for k, v in zip(LOOKS, parts, strict=True)}
+        text = self.plain(self.shell(asks, must=False)).replace("\t", " ")
+        parts = [part.strip("\n").splitlines() for part in text.split("=====\n")]
+        seen: Row = dict(zip(LOOKS, parts, strict=True))
         seen["refs"] = [line for line in seen["refs"] if line not in USUAL]
         yours = [name.removeprefix("x:") for name in self.row.get("yours", {})]
         seen |= {"spec": self.text("SPEC.md"), "learnings": self.text("LEARNINGS.md")}
         seen |= {"yours": {name: self.text(name) for name in yours}, "asked": self.asked()}
         left = [one for one in seen["left"] if not re.match(OWN, one)]
-        shell = self.row.get("then", {}).get("shell", {})
+        played = "START" in self.env
+        shell = self.row.get("then", {}).get("shell", {}) if played else ()
         seen["shell"] = {k: self.plain(self.shell(k, must=False)).strip("\n") for k in shell}
-        return seen | {"left": sorted([*left, *self.living()])}
+        return seen | {"left": sorted([*left, *(self.living() if played else ())])}
 
     def text(self, name: str) -> str:
         path = self.top / "project" / name
@@ -160,18 +169,7 @@ class World:
 
     def living(self) -> Iterator[str]:
         """What kern started here, and lives; a zombie has no environment."""
-        for one in psutil.process_iter(["environ", "cmdline"]):
+        for one in psutil.process_iter(["environ"]):
             if (one.info["environ"] or {}).get("FAKE_CLAUDE") == str(self.top / "fake"):
-                yield f"alive: {self.plain(' '.join(one.info['cmdline']))}"
-
-
-def make_fresh(top: Path) -> Path:
-    """One committed repository and one agent; every story begins with a copy."""
-    here = Path(__file__).parent
-    shutil.copytree(here / "fresh", top, dirs_exist_ok=True)
-    world, agent = World(top, {}, Server("")), (here / "agent.py").read_text()
-    world.write({"x:../fake/bin/claude": f"#!{sys.executable} -IS\n{agent}"})
-    world.write({"x:../fake/bin/kern": f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n'})
-    world.shell("git init -q --template=; mkdir .git/hooks .git/info ../tmp; git add -A")
-    world.shell("git commit -qm start")
-    return top
+                with contextlib.suppress(psutil.Error):
+                    yield f"alive: {self.plain(' '.join(one.cmdline()))}"
