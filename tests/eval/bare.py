@@ -67,12 +67,11 @@ def _as_implement() -> tuple[str, str]:
 
 
 def _result(printed: str) -> dict[str, Any]:
-    """One object, or an array whose last one it is."""
+    """The object on its last line."""
     try:
-        value = json.loads(printed)
+        value = json.loads(printed.strip().rpartition("\n")[2])
     except ValueError:
         return {}
-    value = value[-1] if isinstance(value, list) and value else value
     return value if isinstance(value, dict) else {}
 
 
