@@ -3,7 +3,7 @@ body imports what it needs.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -151,10 +151,12 @@ def answer(
     as_json: options.AsJson = False,
 ) -> None:
     """Answer a question; without arguments, list them."""
-    from kern.cli import reply, tasks
+    from kern.cli import tasks
 
     with options.said(as_json):
         if task == "-" and not text:
+            from kern.cli import reply
+
             reply.answer(Path.cwd())
         else:
             tasks.answer(Path.cwd(), task, " ".join(text or ()))
@@ -291,21 +293,23 @@ def init(
     trust: options.Trusted = False,
 ) -> None:
     """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import asking, project, skill
+    from kern.cli import asking, project
 
     if agents:
+        from kern.cli import skill
+
         skill.init(Path.cwd())
         return
     project.init(Path.cwd(), asking.leave(trust), run=not no_run)
 
 
 @app.command(rich_help_panel="Set up", hidden=True)
-def ci(
-    what: Annotated[Literal["init"], Argument(metavar="init")], yes: options.Yes = False
-) -> None:
+def ci(what: Annotated[str, Argument(metavar="init")] = "", yes: options.Yes = False) -> None:
     """Write two GitHub workflows: a night's tasks, and an issue's, each as a draft pull request."""
     from kern.cli import workflows
 
+    if what != "init":
+        raise UsageError("kern ci does one thing: it writes workflows", hint="kern ci init")
     workflows.init(Path.cwd(), yes=yes)
 
 
