@@ -20,7 +20,6 @@ import psutil
 import pytest
 
 from kern.system.process import marked
-from tests.kit import frameworks
 from tests.kit.stable import Ran, Stable
 
 HERE = Path(__file__).parent
@@ -126,7 +125,7 @@ def sealed(shared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     unheld = request.node.get_closest_marker("unheld")
     monkeypatch.setenv("KERN_SANDBOX", "off" if unheld else SANDBOX)
     if held() and folder is not shared:
-        open_to_tests(home, folder, *frameworks.PLACES)
+        open_to_tests(home, folder)
 
 
 def held() -> bool:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kern.memory import entries
-from tests.cli.test_plan import on_a_terminal
 from tests.conftest import Fake, Git, Kern
+from tests.kit.terminal import on_terminal
 
 LEARNINGS = """\
 # Learnings
@@ -66,21 +66,24 @@ def test_a_dry_run_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) ->
     place = Path(kern("path").out.strip()) / "tidy.md"
     assert f"LEARNINGS.md is unchanged; the answer: {place}" in ran.out
     assert place.read_text() == CHANGES
-    said = on_a_terminal(repo, "x\nn\n", argv=("learn", "--tidy"))
+    tidy = ("learn", "--tidy")
+    _, said = on_terminal(*tidy, cwd=repo, typed="x\nn\n")
     assert said.count("Change LEARNINGS.md like this? [y]es [n]o:") == 2
     assert text(repo) == LEARNINGS
-    on_a_terminal(repo, "y\n", argv=("learn", "--tidy"))
+    assert on_terminal(*tidy, cwd=repo, typed="y\n")[0] == 0
     assert text(repo) != LEARNINGS
 
 
 def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: Fake) -> None:
     fake.script(planner=[{"result": CHANGES}])
     mine = LEARNINGS + "- Written meanwhile.\n"
-    said = on_a_terminal(
-        *(repo, "y\n", 1),
-        argv=("learn", "--tidy"),
-        shown="[y]es [n]o:",
+    code, said = on_terminal(
+        *("learn", "--tidy"),
+        cwd=repo,
+        typed="y\n",
+        at="[y]es [n]o:",
         then=lambda: (repo / "LEARNINGS.md").write_text(mine),
     )
+    assert code == 1
     assert "LEARNINGS.md has changed since it was shown" in said
     assert text(repo) == mine

@@ -1,11 +1,9 @@
 """A goal in, tasks out: kern plan, kern --until-done, kern improve, with the scripted agent."""
 
 import os
-import pty
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,56 +42,6 @@ def test_the_example_that_init_wrote_makes_room_for_the_plan(
     assert spec(repo).startswith("# Tasks\n\n> **Goal:** two files\n\n- [ ] Write hello.txt\n")
     assert "sign-up" not in spec(repo)
     assert "sign-up" not in fake.calls[0]["prompt"]
-
-
-def on_a_terminal(
-    repo: Path,
-    typed: str,
-    code: int = 0,
-    *,
-    argv: Sequence[str] = ("plan", "two files"),
-    shown: str = "",
-    then: Callable[[], object] = lambda: None,
-    **env: str,
-) -> str:
-    """kern with a controlling terminal at which a person types, and does something before that once
-    a text is shown.
-    """
-    ours, theirs = pty.openpty()
-    program = (
-        "import fcntl, os, sys, termios\n"
-        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-        f"os.execv(sys.executable, [sys.executable, '-m', 'kern', *{[*argv]}])"
-    )
-    child = subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=repo,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent), **env},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    said: list[bytes] = []
-
-    def drain() -> None:
-        try:
-            while part := os.read(ours, 65536):
-                said.append(part)
-        except OSError:
-            pass
-
-    reader = threading.Thread(target=drain)
-    reader.start()
-    if shown:
-        wait_for(lambda: shown.encode() in b"".join(said))
-        then()
-    os.write(ours, typed.encode())
-    assert child.wait(PATIENCE_S) == code, b"".join(said)
-    reader.join()
-    os.close(ours)
-    return b"".join(said).decode()
 
 
 def test_a_goal_comes_from_a_file_or_from_standard_input(

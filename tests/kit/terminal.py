@@ -1,13 +1,14 @@
 """kern on a terminal of its own, and what a person types there."""
 
+import fcntl
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -21,18 +22,23 @@ def on_terminal(
     env: Mapping[str, str] | None = None,
     typed: str = "",
     at: str = "",
-    program: Sequence[str] = (sys.executable, "-m", "kern"),
+    then: Callable[[], object] = lambda: None,
+    out: int | None = None,
 ) -> tuple[int, str]:
-    """Exit code, and all that the terminal was sent. `typed`: as soon as `at` is shown."""
+    """Exit code, and all that the terminal was sent. `typed`: as soon as `at` is shown, after
+    `then`. `out`: where standard output goes, if not there.
+    """
     ours, theirs = pty.openpty()
     own = {"PYTHONPATH": str(TOP), "TERM": "xterm", "COLUMNS": "200"}
     process = subprocess.Popen(
-        [*program, *argv],
+        [sys.executable, "-m", "kern", *argv],
         cwd=cwd,
         env={**os.environ, **own, **(env or {})},
         stdin=theirs,
-        stdout=theirs,
+        stdout=theirs if out is None else out,
         stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(theirs)
     sent, waits = b"", bool(typed)
@@ -40,10 +46,8 @@ def on_terminal(
     while time.monotonic() < deadline:
         if waits and at.encode() in sent:
             waits = False
-            if typed == INTERRUPT:  # it is not the terminal that controls kern
-                process.send_signal(signal.SIGINT)
-            else:
-                os.write(ours, typed.encode())
+            then()
+            os.write(ours, typed.encode())
         if select.select([ours], [], [], 0.1)[0]:
             try:
                 sent += os.read(ours, 1 << 16)

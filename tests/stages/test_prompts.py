@@ -135,13 +135,13 @@ ODD = (
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("odd", ODD)
-def test_texts_come_out_as_they_went_in(stage: Stage, odd: str) -> None:
-    sections = {name: [f"{name} {odd}"] for name in SECTIONS[stage]}
-    exempt = {name: f"{name} {odd}" for name in EXEMPT[stage]}
-    prompt = compose(form(stage), exempt, sections)
-    for name in (*SECTIONS[stage], *EXEMPT[stage]):
-        assert section(prompt, name) == f"{name} {odd}"
+def test_texts_come_out_as_they_went_in(stage: Stage) -> None:
+    for odd in ODD:
+        sections = {name: [f"{name} {odd}"] for name in SECTIONS[stage]}
+        exempt = {name: f"{name} {odd}" for name in EXEMPT[stage]}
+        prompt = compose(form(stage), exempt, sections)
+        for name in (*SECTIONS[stage], *EXEMPT[stage]):
+            assert section(prompt, name) == f"{name} {odd}"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ import io
 import itertools
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from kern.model import Act, Stage
 from kern.views import live
 from kern.views.live import Console
 from tests.conftest import PATIENCE_S, Fake, Git
+from tests.kit.terminal import on_terminal
 
 USAGE = {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 5}
 
@@ -81,39 +80,9 @@ CALLS = [["Read", {"file_path": "a.txt"}], ["Bash", {"command": "make \x1b[2J te
 BUSY = {"acts": CALLS, "sleep": 0.6, "run": ["echo work > n"], "result": "did it\n\nSUCCESS"}
 
 
-def on_a_terminal(repo: Path, out: int | None = None, **env: str) -> tuple[int, str]:
-    """A run on a terminal, and all that it wrote there; `out`: where standard output goes."""
-    ours, theirs = pty.openpty()
-    written: list[bytes] = []
-
-    def drain() -> None:
-        try:
-            while part := os.read(ours, 65536):
-                written.append(part)
-        except OSError:  # closed at the other end
-            pass
-
-    reader = threading.Thread(target=drain)
-    reader.start()
-    top = str(Path(__file__).parent.parent.parent)
-    done = subprocess.run(
-        [sys.executable, "-m", "kern", "1", "0"],
-        cwd=repo,
-        env={**os.environ, "PYTHONPATH": top, "TERM": "xterm-256color", **env},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs if out is None else out,
-        stderr=theirs,
-        timeout=PATIENCE_S,
-    )
-    os.close(theirs)
-    reader.join()
-    os.close(ours)
-    return done.returncode, b"".join(written).decode()
-
-
 def test_a_terminal_shows_what_the_agent_does(repo: Path, fake: Fake) -> None:
     fake.script(implement=[BUSY])
-    code, screen = on_a_terminal(repo)
+    code, screen = on_terminal("1", "0", cwd=repo, env={"TERM": "xterm-256color", "COLUMNS": ""})
     assert code == 0
     for shown in ("Read a.txt", "Bash make test", live.STOP):
         assert shown in screen, screen
@@ -128,7 +97,7 @@ def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
     """What `kern | tee FILE` prints comes to the same terminal."""
     fake.script(implement=[{**BUSY, "run": [r"sed -i 's/\[~\]/[x]/' SPEC.md", "echo 1 > n"]}])
     with (tmp_path / "night.log").open("w") as log:
-        code, screen = on_a_terminal(repo, log.fileno())
+        code, screen = on_terminal("1", "0", cwd=repo, out=log.fileno())
     assert code == 0
     assert "\x1b" not in screen
     lines = screen.splitlines()

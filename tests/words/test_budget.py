@@ -54,20 +54,6 @@ def most(call: dict[str, Any]) -> float:
     return float(argv[argv.index("--max-budget-usd") + 1]) if "--max-budget-usd" in argv else 0.0
 
 
-def test_a_runs_budget_ends_it_between_stages_and_it_goes_on_there(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[{**GREEN, "fields": {"total_cost_usd": 0.5}}])
-    ended = inline(1, max_cost=0.5)
-    assert ended.code == 3
-    assert "the run's budget is used up: $0.51 of $0.50" in ended.err
-    assert fake.stages == ["research", "implement"]
-    assert [most(call) for call in fake.calls] == [0.5, 0.49]
-    assert inline(1).code == 0
-    assert fake.stages == ["research", "implement", "commit"]
-    assert most(fake.calls[-1]) == 0
-
-
 def test_a_tasks_budget_counts_all_its_runs(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:

@@ -107,7 +107,7 @@ def test_the_agent_of_the_start_is_the_agent_of_the_whole_run(
     assert str(fake.folder / "bin" / "claude") in agent
 
 
-@pytest.mark.parametrize("how", ["file", "link in", "link out", "dot"])
+@pytest.mark.parametrize("how", ["link in", "link out", "dot"])
 def test_an_agent_that_lies_in_the_repository_is_started_only_where_it_is_named(
     repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
 ) -> None:
@@ -117,7 +117,7 @@ def test_an_agent_that_lies_in_the_repository_is_started_only_where_it_is_named(
     (repo / ".git" / "info" / "exclude").write_text("node_modules/\n")
     inside = repo / "node_modules" / "claude.js"
     inside.parent.mkdir(exist_ok=True)
-    if how in ("file", "dot"):
+    if how == "dot":
         shutil.copy(real, folder / "claude")
     elif how == "link in":
         shutil.copy(real, inside)

@@ -18,9 +18,8 @@ import pytest
 from kern import plain
 from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC
-from tests.conftest import HERE, PATIENCE_S, Fake, Git, Heard, Inline, Kern, patience, wait_for
+from tests.conftest import HERE, PATIENCE_S, Fake, Git, Heard, Inline, Kern, patience
 from tests.kit.terminal import on_terminal
-from tests.system.test_lock import Background, waiting
 from tests.words.test_plain import UNSAFE
 
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
@@ -437,30 +436,6 @@ def test_of_two_secrets_the_longer_is_hidden_whole() -> None:
 
 
 # -------------------------------------------------------------------- neighbours
-
-
-def test_two_clones_of_one_name_and_branch_work_at_once_without_mixing(
-    repo: Path, git: Git, fake: Fake, background: Background, tmp_path: Path
-) -> None:
-    other = tmp_path / "elsewhere" / "project"
-    git("clone", "--quiet", str(repo), str(other))
-    go = waiting(fake)
-    fake.steps["implement"][0]["run"][-1] = "basename $(dirname $PWD) > work.txt"
-    fake.script()
-    both = [background("1", "0"), background("1", "0", cwd=other)]
-    wait_for(lambda: fake.stages.count("implement") == 2)
-    folders = {place.parent.parent.name for place in tmp_path.glob("kern/*/main/stage1.json")}
-    go()
-    assert [process.wait(PATIENCE_S) for process in both] == [0, 0]
-    assert len(folders) == 2
-    assert min(folders) == "project"
-    for root in (repo, other):
-        assert git("show", "HEAD:work.txt", cwd=root) == root.parent.name
-        assert git("rev-list", "--count", "HEAD", cwd=root) == "2"
-        assert git("status", "--porcelain", cwd=root) == ""
-    for folder in folders:
-        assert len(list((tmp_path / "kern" / folder / "main" / "history").iterdir())) == 1
-    assert not list(tmp_path.glob("kern/*.lock.d"))
 
 
 def test_what_is_kept_in_the_same_moment_is_kept_apart(repo: Path, git: Git) -> None:
