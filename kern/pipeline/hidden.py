@@ -45,7 +45,7 @@ def look(site: Site) -> None:
 
 
 def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) -> Iterator[Result]:
-    """Its end on that tree, where there is one. `shown`: with what it printed, to a person."""
+    """Its end on that tree, where there is one. `open_end`: with what it printed, to a person."""
     if not (setting := gate(site)):
         return
 
