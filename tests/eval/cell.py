@@ -92,8 +92,8 @@ def _by_kern(
     records = _journal(root)
     stages = [one for one in records if one["kind"] == "stage" and one["did"] != "start"]
     spent = sum(one["cost_usd"] or 0.0 for one in stages)
-    broke = bool(budget) and spent >= budget
-    if (why := _not_played(records, ended)) and not broke:
+    why = _not_played(records, ended)
+    if why and not (budget and "used up" in why):
         return why
     return {
         "end": "budget" if why else _end(records, (root / "SPEC.md").read_text(encoding="utf-8")),

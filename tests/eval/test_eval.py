@@ -66,6 +66,13 @@ def test_what_is_right_is_graded_and_what_was_right_and_thrown_away_is_counted(
     assert wasted.finished and wasted.wasted_correct == 1 and wasted.attempts == {"own word": 1}
 
 
+@pytest.mark.slow
+def test_a_budget_that_is_used_up_is_an_end(tmp_path: Path) -> None:
+    play = Play("micro", "", "dry", stage, 0.015)
+    row = play.row(TASKS["notes/quoting"], arms.arm(OWN), 3, tmp_path / "cell")
+    assert (row.end, row.finished, row.false_done, row.budget) == ("budget", False, False, 0.015)
+
+
 @pytest.mark.parametrize(
     ("last", "end"), [("DONE", "done"), ("**NOT DONE:** no", "blocked"), ("I did it.", "done")]
 )
