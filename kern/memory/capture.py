@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kern import plain
-from kern.memory.entries import COMMON, Entry
+from kern.memory.entries import Entry
 
 MOST = 320  # characters: one sentence, with room for a command and a path
 _LONGEST_WHEN = 240  # characters
@@ -87,5 +87,7 @@ def alike(text: str, entries: Iterable[Entry]) -> Entry | None:
 
 
 def _words(text: str) -> frozenset[str]:
+    """Without those that any text has."""
     words = re.findall(r"\w+(?:[./'-]\w+)*", text.lower())
-    return frozenset(re.sub(r"(?<=...)(?:ing|ed|es|s)$", "", word) for word in words) - COMMON
+    telling = (one for one in words if len(one) > 3 or re.search(_TELLING, one))
+    return frozenset(re.sub(r"(?<=...)(?:ing|ed|es|s)$", "", one) for one in telling)

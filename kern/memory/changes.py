@@ -49,11 +49,7 @@ def of(text: str, taught: Taught, *, failed: bool = False) -> Change:
         else:
             fresh.append(replace(new, id=next(free)))
     voted = {
-        one.id: replace(
-            one,
-            helpful=one.helpful + cast[one.id].helpful,
-            harmful=one.harmful + (not cast[one.id].helpful),
-        )
+        one.id: (one.helpful + cast[one.id].helpful, one.harmful + (not cast[one.id].helpful))
         for one in entries
         if one.id in cast
     }
@@ -79,12 +75,12 @@ def merged(text: str, before: str, after: str) -> str:
     and votes, of which the higher counts hold. Twice is once.
     """
     here, old = ({one.words: one for one in parse(one).entries} for one in (text, before))
-    fresh, votes, free = list[Entry](), dict[str, Entry](), numbers(here.values())
+    fresh, votes, free = list[Entry](), dict[str, tuple[int, int]](), numbers(here.values())
     for entry in parse(after).entries:
         known = here.get(entry.words)
         if known and entry != old.get(entry.words):
-            most = max(known.helpful, entry.helpful), max(known.harmful, entry.harmful)
-            votes[known.id] = replace(known, helpful=most[0], harmful=most[1])
+            helpful = max(known.helpful, entry.helpful)
+            votes[known.id] = helpful, max(known.harmful, entry.harmful)
         elif not known and entry.words not in old:
             fresh.append(replace(entry, id=next(free)))
     return appended(counted(text, votes), fresh)

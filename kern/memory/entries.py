@@ -9,16 +9,6 @@ from typing import NamedTuple
 from kern import plain
 
 LONGEST = 4000  # characters of a line that is read, and of an entry that is written
-# Of words that any text has.
-COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and any are as at be been but by can could do does each for from had has have how i"
-        " if in into is it its may must of on one only or our should so some than that the their"
-        " them then there these they this to too was we were what when where which who will with"
-        " would you your",
-    )
-)
 _HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
 _PROVEN = 0.4  # the score of 1 helpful, 2 harmful
 _HEADING = "## Learnings"
@@ -135,12 +125,12 @@ def numbers(entries: Iterable[Entry]) -> Iterator[str]:
     return (f"L{n}" for n in itertools.count(max(taken, default=0) + 1))
 
 
-def counted(text: str, votes: Mapping[str, Entry]) -> str:
-    """With the votes of these entries, by the id that they have in `text`."""
+def counted(text: str, votes: Mapping[str, Sequence[int]]) -> str:
+    """With these votes, helpful and harmful, by the id that an entry has in `text`."""
     lines = text.split("\n")
     for entry in parse(text).entries:
-        if (new := votes.get(entry.id)) and entry.at >= 0:
-            head = f"- {entry.id} +{new.helpful} -{new.harmful} "
+        if entry.id in votes and entry.at >= 0:
+            head = "- {} +{} -{} ".format(entry.id, *votes[entry.id])
             lines[entry.at] = head + re.sub(_HEAD, "", lines[entry.at], count=1)
     return "\n".join(lines)
 

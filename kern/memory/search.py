@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern.memory.entries import COMMON
-
 _K = 10  # of reciprocal rank fusion: who stands high in one list, or well in both, comes first
 _MOST_EMBEDDED = 5000  # texts: a tenth of a millisecond each
 _MOST_WORDS = 128  # of a query
@@ -37,8 +35,9 @@ def ranked(
 
 
 def _by_words(texts: Sequence[str], query: str) -> dict[int, float]:
-    every = list(dict.fromkeys(_WORD.findall(query.lower())))
-    words = ([word for word in every if word not in COMMON] or every)[:_MOST_WORDS]
+    every = list(dict.fromkeys(_WORD.findall(query)))
+    # Any text has the short ones, but for names: `CSV`.
+    words = ([word for word in every if len(word) > 3 or word[1:].isupper()] or every)[:_MOST_WORDS]
     clean = (text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts)
     with contextlib.closing(sqlite3.connect(":memory:")) as base:
         base.execute("CREATE VIRTUAL TABLE row USING fts5 (text, tokenize = 'porter unicode61')")

@@ -5,7 +5,7 @@ from kern.events import Learned, Voted, Warned
 from kern.git.history import Commit
 from kern.memory import capture, changes
 from kern.memory.changes import Change, Taught
-from kern.memory.entries import Entry, counted, parse
+from kern.memory.entries import counted, parse
 from kern.model import LEARNINGS, UNVERIFIED, Cause, Key, Stage, Tier
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
@@ -87,8 +87,7 @@ def _write(
             new = [one for one in parse(change.text).entries if one.id in ids]
             counts = {one.id: [one.helpful, one.harmful] for one in new}
             record.save(site.scope, second.noting(voted=counts))
-        again = {name: Entry(name, "", up, down) for name, (up, down) in voted.items()}
-        whole = counted(change.text, again)
+        whole = counted(change.text, voted)
         if whole != text:
             site.papers.write(LEARNINGS, whole)
     if not voted:

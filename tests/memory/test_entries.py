@@ -1,7 +1,6 @@
 """LEARNINGS.md as entries: what is read of it, whatever stands there, and what kern writes."""
 
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +67,7 @@ def test_what_an_earlier_kern_wrote_is_read_whole() -> None:
     text = "Add a --version flag: tests/conftest.py unsets HOME."
     assert first == Entry("L7", text, 3, 1, when="login")
     assert second == Entry("L1", "Ports below 1024 are taken.")
-    assert counted(EARLIER, {"L7": replace(first, helpful=4)}) == EARLIER
+    assert counted(EARLIER, {"L7": (4, 1)}) == EARLIER
     found = written(EARLIER, parse(EARLIER).entries)
     assert parse(found) == (parse(EARLIER).entries, ())
     assert found.startswith("# Learnings\n\nWhat later tasks need") and found.count("## ") == 1
@@ -111,9 +110,7 @@ def test_damage_is_a_line_that_is_not_read_and_is_said(line: str, said: str) -> 
     assert fault.startswith(said)
     late = found.entries[-1]
     line = line.replace("+0 -0 Greet", "+5 -0 Greet")  # the first of twins
-    assert counted(text, {late.id: replace(late, helpful=5)}).startswith(
-        f"## Learnings\n\n{line}\n"
-    )
+    assert counted(text, {late.id: (5, late.harmful)}).startswith(f"## Learnings\n\n{line}\n")
 
 
 def test_both_sides_of_half_a_merge_count() -> None:
@@ -128,8 +125,8 @@ def test_both_sides_of_half_a_merge_count() -> None:
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_votes_and_new_entries_leave_every_other_byte_as_it_was(ends: str) -> None:
     text = TEXT.replace("\n", ends)
-    first, second, _ = parse(text).entries
-    votes = {"L7": replace(first, harmful=2), "L1": replace(second, helpful=1)}
+    first = parse(text).entries[0]
+    votes = {"L7": (3, 2), "L1": (1, 0)}
     new = text.replace("+3 -1", "+3 -2").replace("- Ports", "- L1 +1 -0 Ports")
     assert counted(text, votes) == new
     more = appended(text, [Entry("L10", "a\nb | c", when="x"), Entry("L11", "d")])
@@ -159,7 +156,7 @@ def test_whatever_stands_there_is_read_and_an_edit_keeps_the_rest() -> None:
         found = parse(text).entries
         assert len({entry.id for entry in found}) == len(found), text
         for entry in found:
-            new = counted(text, {entry.id: replace(entry, helpful=77)})
+            new = counted(text, {entry.id: (77, 0)})
             same = zip(text.split("\n"), new.split("\n"), strict=True)
             assert sum(one != other for one, other in same) <= 1, (text, new)
         more = appended(text, [Entry("L99", "z")])
