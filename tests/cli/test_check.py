@@ -22,10 +22,8 @@ def toml(repo: Path, git: Git, text: str) -> None:
 @pytest.mark.parametrize(
     ("gates", "code", "last"),
     [
-        ("a = 'true'", 0, "the gate is green"),
         ("a = 'true'\nb = 'true'", 0, "all 2 gates are green"),
         ("a = 'true'\nb = 'exit 3'", 2, "1 green, 1 red"),
-        ("a = 'no-such-program'", 2, "0 green, 1 red"),
         (
             "a = { run = 'exit 3', red = 'known' }",
             *(0, "0 green, 1 red, as kern.toml says: a run begins all the same"),

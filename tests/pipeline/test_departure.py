@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Kern
 from tests.kit.terminal import on_terminal
 
 SIGNED = (
@@ -17,13 +17,6 @@ def hook(repo: Path, name: str, script: str) -> None:
     place = repo / ".git" / "hooks" / name
     place.write_text(f"#!/bin/sh\n{script}\n")
     place.chmod(0o755)
-
-
-def committed(git: Git) -> None:
-    """The task is done: one commit on the base, ticked, nothing left over."""
-    assert git("rev-list", "--count", "HEAD") == "2"
-    assert "- [x] add a greeting" in git("show", "HEAD:SPEC.md")
-    assert git("for-each-ref", "refs/kern/start") == ""
 
 
 def signs(repo: Path, git: Git, script: str) -> None:
@@ -47,21 +40,6 @@ def test_a_program_that_cannot_sign_or_waits_is_told_before_the_first_paid_stage
     assert code == 1
     assert told in said and "--no-sign" in said
     assert fake.calls == []
-
-
-@pytest.mark.unheld
-def test_off_a_terminal_nothing_asks_and_a_signature_that_waits_ends_the_run_with_the_work_kept(
-    repo: Path, git: Git, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERN_TEST_WAITS", "0.02")
-    signs(repo, git, "sleep 600")
-    stopped = inline(1)
-    assert stopped.code == 1
-    assert "has not ended after 1 s: does it ask?" in stopped.err
-    assert fake.stages == ["research", "implement", "commit"]
-    assert inline(1, sign=False).code == 0
-    assert fake.stages == ["research", "implement", "commit"]
-    committed(git)
 
 
 def test_unsigned_commits_are_named_with_what_signs_them(

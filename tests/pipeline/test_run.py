@@ -27,9 +27,6 @@ def load(path: Path) -> dict[str, Any]:
     return value
 
 
-# ---------------------------------------------------------------- a run, told from outside
-
-
 # ---------------------------------------------------------------- what the agents are given
 
 
@@ -58,45 +55,6 @@ def test_each_stage_is_a_fresh_process_with_its_own_limits(
     denied = " ".join(implement["argv"])
     assert all(word in denied for word in ("SPEC.md", "LEARNINGS.md"))
     assert not {"GIT_INDEX_FILE", "GIT_DIR"} & {*research["env"], *implement["env"]}
-
-
-def test_each_stage_is_told_what_it_needs_and_no_more(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    nasty = r"use `&&`, \1, $HOME, {{ task }}, {% if x %}, {TASK}, ~~~"
-    (repo / "LEARNINGS.md").write_text(f"# Learnings\n\n## 2026-01-01 - shell\n\n{nasty}\n")
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  in {DIFF} & more\n- [ ] other thing\n")
-    git("add", "--all")
-    git("commit", "--quiet", r"--message=fix(&): \0 {COMMITS} $1")
-    words = "- Files: f-finding\n- Pattern: p\n- Constraint: c\n\nresearch-body\n\nREADY"
-    fake.script(
-        research=[{"result": words}],
-        implement=[
-            {"result": "first-answer\n\nFAILED: the parser resists"},
-            {"run": ["echo hi > hi.txt"], "result": "second-answer\n\nSUCCESS"},
-        ],
-    )
-
-    assert inline(1).code == 0
-
-    research, first, second, commit = (call["prompt"] for call in fake.calls)
-    common = ["add a greeting", r"fix(&): \0 {COMMITS} $1"]
-    for prompt in (research, first, second):
-        assert nasty in prompt
-        assert "in {DIFF} & more" in prompt
-        assert "- after this one: other thing" in prompt
-    for prompt in (research, first, second, commit):
-        assert all(text in prompt for text in common)
-    for prompt in (first, second):
-        assert "f-finding" in prompt
-        assert "research-body" in prompt
-    assert "the parser resists" in second
-    assert "the parser resists" not in first
-    assert "first-answer" not in commit
-    assert "second-answer" in commit
-    assert "hi.txt" in commit
-    assert "Kern-Task: add a greeting" in commit
-    assert not any(text in commit for text in (nasty, "f-finding", "the parser resists"))
 
 
 # ---------------------------------------------------------------- what is shown and kept
@@ -133,9 +91,6 @@ def test_the_stage_files_are_json_with_one_more_key_and_end_in_history(
     assert load(walk / "attempt1.json")["result"] == "no way\n\nFAILED: no way"
     assert {path.name for path in walk.iterdir()} >= {f"transcript{n}.json" for n in (1, 2, 3)}
     assert all(path.stat().st_mode & 0o077 == 0 for path in (*walk.iterdir(), walk, folder))
-
-
-# ---------------------------------------------------------------- order of tasks
 
 
 # ---------------------------------------------------------------- looking without touching

@@ -122,23 +122,6 @@ def test_what_is_no_result_is_an_attempt_until_they_are_used_up(
     assert paths(git) == {"LEARNINGS.md", "SPEC.md"}
 
 
-def test_what_every_attempt_learned_is_kept_once(lab: Path, fake: Fake, inline: Inline) -> None:
-    lesson = "## Learned\nCaches are {}.\n\n"
-    fake.script(
-        implement=[
-            {"run": ["echo once > n"], "result": lesson.format("cold") + "FAILED"},
-            {"run": ["echo twice > n"], "result": lesson.format("cold") + "FAILED"},
-            {"run": ["echo again > n"], "result": lesson.format("small") + "FAILED: slower"},
-        ]
-    )
-
-    inline()
-
-    attempts, _, said = learnings(lab).partition(" Caches are cold. ")
-    assert attempts.count(" attempt ") == 3
-    assert said == "Caches are small.\n"
-
-
 # ---------------------------------------------------------------- surroundings
 
 

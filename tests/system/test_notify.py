@@ -97,6 +97,3 @@ def test_whatever_the_command_does_the_run_goes_on(
     assert "\033" not in ran.said
     assert not survivors(fake.folder / "pids")
     assert git("log", "--format=%s", "-1") == "do the task"
-
-
-# ---------------------------------------------------------------- the setting

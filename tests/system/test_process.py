@@ -174,6 +174,3 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
     pid, swept, last = shown.stdout.splitlines()
     assert (swept.split()[0], last) == ("1", "alive"), shown.stderr
     assert not psutil.pid_exists(int(pid))
-
-
-# ---------------------------------------------------------------- signals
