@@ -17,9 +17,6 @@ _ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
 _UNTOUCHED = ("--setting-sources", "user", "--strict-mcp-config")
 _SEALED = (*_UNTOUCHED, "--permission-mode", "dontAsk")
-# `Edit(/x)` names the file at the top level where claude is started and covers Write, and
-# redirections in Bash as well; `Write(…)` rules refuse nothing.
-_KEPT = ("--disallowedTools", "Edit(/SPEC.md)", "Edit(/LEARNINGS.md)")
 _SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 # What an API's error says of itself, in the place of the status that it has elsewhere.
@@ -46,7 +43,7 @@ def start(call: Call) -> Start:
     argv += ["--append-system-prompt-file", call.contract] if call.contract else []
     hooks = claude_stop_hook.settings(call.gates) if call.gates else {}
     argv += ["--settings", json.dumps(hooks)] if hooks else []
-    argv += ("--permission-mode", "bypassPermissions", *_KEPT) if works else _SEALED
+    argv += ("--permission-mode", "bypassPermissions") if works else _SEALED
     argv += ("--allowedTools", "WebSearch", "WebFetch") if call.role is Stage.RESEARCH else ()
     # Without the first a small model is sent 20 KB of advice on coding with every request. `@path`
     # would inline files, also from outside; in implement the same variable would take away the

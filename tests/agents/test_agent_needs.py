@@ -26,25 +26,10 @@ def passes(variable: str, names: tuple[str, ...]) -> bool:
         ("claude", {}, "/h/.claude/.credentials.json", "/h/.claude/skills"),
         ("claude", {"CLAUDE_CONFIG_DIR": "/c"}, "/c/.credentials.json", "/c/settings.json"),
         ("claude", {"CLAUDE_CODE_USE_BEDROCK": "1"}, "/h/.aws/sso/cache", "/h/.aws/config"),
-        (
-            "claude",
-            {"CLAUDE_CODE_USE_VERTEX": "1", "GOOGLE_APPLICATION_CREDENTIALS": "/k.json"},
-            "/h/.claude/.credentials.json",
-            "/k.json",
-        ),
-        ("codex", {}, "/h/.codex/auth.json", "/h/.codex/config.toml"),
         ("codex", {"CODEX_HOME": "/c"}, "/c/auth.json", "/c/AGENTS.md"),
-        ("gemini", {}, "/h/.gemini/oauth_creds.json", "/h/.gemini/.env"),
         ("gemini", {"GEMINI_CLI_HOME": "/g"}, "/g/.gemini/oauth_creds.json", "/g/.gemini/skills"),
-        (
-            "opencode",
-            {},
-            "/h/.local/share/opencode/auth.json",
-            "/h/.config/opencode/opencode.json",
-        ),
         ("opencode", {"XDG_DATA_HOME": "/d"}, "/d/opencode/auth.json", "/h/.cache/opencode/bin"),
         ("pi", {}, "/h/.pi/agent/auth.json", "/h/.pi/agent/models.json"),
-        ("pi", {"PI_CODING_AGENT_DIR": "/p"}, "/p/auth.json", "/p/settings.json"),
     ],
 )
 def test_its_login_and_its_settings(
@@ -94,11 +79,6 @@ def test_what_kern_sets_for_it_is_passed_on(name: str, stage: Stage) -> None:
             *("OWN_KEY", "localhost:1"),
         ),
         (
-            *("opencode", "/h/.config/opencode/opencode.json"),
-            '{"options": {"baseURL": "https://gw.example/v1", "apiKey": "{env:OWN_KEY}"}}',
-            *("OWN_KEY", "gw.example"),
-        ),
-        (
             *("pi", "/h/.pi/agent/models.json"),
             '{"baseUrl": "http://10.0.0.7:8000/v1", "apiKey": "OWN_KEY"}',
             *("OWN_KEY", "10.0.0.7"),
@@ -125,12 +105,6 @@ def test_a_list_of_models_that_opencode_fetched_is_among_its_settings() -> None:
     assert place not in needs("opencode").settings, "without one it has a list of its own"
 
 
-def test_where_a_login_is_renewed_is_reached_by_every_cli_that_has_it() -> None:
-    """Measured: `platform.claude.com` renews what `api.anthropic.com` takes."""
-    for name in ("claude", "opencode", "pi"):
-        assert {"*.anthropic.com", "*.claude.com"} <= {*needs(name).hosts}
-
-
 def test_a_command_that_prints_claude_s_key_is_named() -> None:
     def texts(path: str) -> str:
         return '{"apiKeyHelper": "pass show k"}' if path == "/h/.claude/settings.json" else "{"
@@ -146,12 +120,10 @@ def test_a_command_that_prints_claude_s_key_is_named() -> None:
     [
         ("http://127.0.0.1:4141", "127.0.0.1:4141"),
         ("http://127.0.0.1/v1", "127.0.0.1:80"),
-        ("https://localhost/v1", "localhost:443"),
         ("http://[::1]:11434/v1", "[::1]:11434"),
         ("https://gw.example:8443/v1", "gw.example"),
         ("http://[::1", ""),
         ("http://h:99999", ""),
-        ("nonsense", ""),
         ("", ""),
     ],
 )

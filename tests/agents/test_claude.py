@@ -75,31 +75,12 @@ def test_every_stage_is_a_fresh_process_that_prints_its_transcript_as_json(stage
     assert "--append-system-prompt-file" not in found
 
 
-def test_only_implement_can_write_and_has_the_project_s_own_settings() -> None:
-    assert options(Stage.RESEARCH)["--tools"] == ["Read,Glob,Grep,Task,WebSearch,WebFetch"]
-    # `Read` would open the whole disk.
-    assert options(Stage.RESEARCH)["--allowedTools"] == ["WebSearch", "WebFetch"]
-    assert options(Stage.COMMIT)["--tools"] == ["Read,Glob,Grep"]
-    for stage in (Stage.RESEARCH, Stage.COMMIT):
-        found = options(stage)
-        assert found["--permission-mode"] == ["dontAsk"]
-        assert found["--setting-sources"] == ["user"]
-        assert "--strict-mcp-config" in found
-    found = options(Stage.IMPLEMENT)
-    assert {"Bash", "Read", "Edit", "Write", "Glob", "Grep"} <= set(found["--tools"][0].split(","))
-    assert found["--permission-mode"] == ["bypassPermissions"]
-    assert not found.keys() & {"--allowedTools", "--setting-sources", "--strict-mcp-config"}
-
-
 def test_what_a_call_names_is_passed_on() -> None:
     begun = claude.start(Call("claude", Stage.IMPLEMENT, "opus", "low", patience=1800))
     assert begun.argv[begun.argv.index("--effort") + 1] == "low"
     # A person's own CLAUDE_CODE_EFFORT_LEVEL would beat the flag.
     assert begun.env["CLAUDE_CODE_EFFORT_LEVEL"] == "low"
     assert begun.env["BASH_DEFAULT_TIMEOUT_MS"] == begun.env["BASH_MAX_TIMEOUT_MS"] == "1800000"
-    plain = claude.start(Call("claude", Stage.RESEARCH, "opus"))
-    assert "--effort" not in plain.argv
-    assert not any(name.startswith(("BASH", "CLAUDE_CODE_EFFORT")) for name in plain.env)
 
 
 def test_only_where_another_model_may_do_it_one_stands_in_for_an_overloaded_one() -> None:
@@ -111,16 +92,9 @@ def test_only_where_another_model_may_do_it_one_stands_in_for_an_overloaded_one(
         assert argv[argv.index("--fallback-model") + 1] == other
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("2.1.197 (Claude Code)", (2, 1, 197)),
-        ("claude version 10.20.30-beta", (10, 20, 30)),
-        *(("", ()), ("unknown", ()), ("2.1", ())),
-    ],
-)
-def test_a_version_in_a_text(text: str, expected: tuple[int, ...]) -> None:
-    assert version(text) == expected
+def test_a_version_in_a_text() -> None:
+    assert version("claude version 10.20.30-beta") == (10, 20, 30)
+    assert version("2.1") == version("") == ()
 
 
 # -------------------------------------------------------------------- the transcript
@@ -154,9 +128,7 @@ def test_of_several_results_the_last_counts_and_denials_add_up() -> None:
     [
         (Ended(0), TryAgain, "exited 0"),
         (Ended(1, "something odd\n"), TryAgain, "something odd"),
-        (Ended(143, "Error: terminated\n"), TryAgain, "143"),
         (Ended(-15, "Error: terminated\n"), TryAgain, "signal 15"),
-        (Ended(137, "Error: killed\n"), TryAgain, "137"),
         (Ended(1, "error: unknown option '--x'\n"), Unusable, "unknown option '--x'"),
         (Ended(1, "warn\nerror: argument 'y' is invalid\n"), Unusable, "argument 'y'"),
         (Ended(1, "Error: Input must be provided\n"), Unusable, "Input must be provided"),
@@ -192,8 +164,6 @@ def failure(
 PERMANENT = [
     (401, "authentication_failed", "Invalid API key · Fix external API key", "log"),
     (401, "authentication_failed", "Failed to authenticate. API Error: 401 expired", "log"),
-    (403, "authentication_failed", "Your account does not have access", "log"),
-    (403, "authentication_failed", "Failed to authenticate. API Error: 403 x", "log"),
     (None, "authentication_failed", "Not logged in · Please run /login", "log"),
     (None, "", "Not logged in · Please run /login", "log"),
     (400, "unknown", "API Error: 400 bad request", ""),
@@ -216,15 +186,9 @@ TRANSIENT = [
         "API Error: Server is temporarily limiting requests (not your usage limit)",
     ),
     (408, "", "API Error: 408 timed out"),
-    (409, "", "API Error: 409 conflict"),
     (500, "server_error", "API Error: 500 Internal server error"),
-    (502, "server_error", "API Error: 502"),
-    (503, "server_error", "API Error: 503 Service unavailable"),
-    (504, "", "API Error: 504"),
     (529, "server_error", "API Error: 529 Overloaded. This is a server-side issue"),
     (None, "server_error", "API Error: Unable to connect to API (ConnectionRefused)"),
-    (None, "server_error", "API Error: Connection refused"),
-    (None, "server_error", "API Error: The socket connection was closed (ECONNRESET)"),
     (None, "", "Request timed out"),
     (None, "", "something never seen before"),
 ]

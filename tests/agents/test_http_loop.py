@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kern.agents import http, http_loop
+from kern.agents import http
 from kern.agents.protocol import (
     AgentError,
     Answer,
@@ -114,12 +114,6 @@ def test_a_fence_in_a_fence_is_part_of_the_commands(repo: Path, fence: str) -> N
     assert (repo / "page.md").read_text() == page
 
 
-def test_a_recited_prompt_runs_nothing_of_the_project_s(repo: Path) -> None:
-    ran = played(repo, *[say(Path(http_loop.__file__).with_name("http.md").read_text())] * 9)
-    assert ran.fault and "goes in a circle" in ran.fault.message
-    assert "not found" in ran.outputs[0]
-
-
 def test_a_circle_and_turns_have_an_end(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = played(repo, *[bash("echo a >> made")] * 30)
     assert ran.fault and "goes in a circle: 4 times in a row" in ran.fault.message
@@ -142,14 +136,6 @@ def test_a_command_waits_for_nobody_and_not_for_ever(repo: Path) -> None:
     assert "it cannot be run" in ran.outputs[2]
     assert len(ran.outputs[3]) < 25_000 and "[left out]" in ran.outputs[3]
     assert ran.outputs[3].endswith("end\n")
-
-
-def test_nothing_is_imported_from_where_it_works(repo: Path) -> None:
-    for name in ("json.py", "urllib/__init__.py", "sitecustomize.py"):
-        (repo / name).parent.mkdir(exist_ok=True)
-        (repo / name).write_text("import os; os.system('touch sprung')\n")
-    assert played(repo, DONE, env={**os.environ, "PYTHONPATH": str(repo)}).fault is None
-    assert not (repo / "sprung").exists()
 
 
 # -------------------------------------------------------------------- the endpoint

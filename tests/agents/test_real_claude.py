@@ -9,9 +9,7 @@ import json
 import os
 import subprocess
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from kern.agents.protocol import Call
 from kern.model import Stage
 from kern.stages import prompts
 from kern.stages.prompts import compose
-from tests.agents.test_conformance import state
 from tests.conftest import PATIENCE_S, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
@@ -66,129 +63,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 # -------------------------------------------------------------------- turns of the model
 
 
-def helper() -> Turn:
-    """A sub-agent; its turns stand in the script under `helper`."""
-    prompt = "kern stage 1 of 3: helper\n\nDo it."
-    return use("Agent", description="help", subagent_type="general-purpose", prompt=prompt)
-
-
-def together(calls: Sequence[Turn]) -> list[Turn]:
-    """The calls in few turns, several at once."""
-    return [{"tools": calls[at : at + 12]} for at in range(0, len(calls), 12)]
-
-
 READY = say("- Files: a.txt:1-7\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY")
 DONE = say("Did it.\n\nSUCCESS")
-
-
-# -------------------------------------------------------------------- one stage by itself
-
-
-@dataclass(frozen=True)
-class Talk:
-    """What became of each tool call, as `(tool, command or file name)`."""
-
-    done: Counter[tuple[str, str]]
-    refused: Counter[tuple[str, str]]
-
-
-Ask = Callable[..., Talk]
-
-
-@pytest.fixture
-def ask(serve: Serve, repo: Path) -> Ask:
-    """`ask(stage, *calls, helper=…)`: one claude process with kern's flags makes those calls."""
-
-    def run(stage: Stage, *calls: Turn, helper: Sequence[Turn] = ()) -> Talk:
-        script = {stage.value: [*calls, say("ok")], "helper": [*helper, say("ok")]}
-        serve(**script)
-        ended = subprocess.run(
-            claude.start(Call("claude", stage, "opus")).argv,
-            cwd=repo,
-            env={**os.environ, **claude.start(Call("claude", stage, "opus")).env},
-            input=f"kern stage {stage.number} of 3: {stage}\n\nDo it.",
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=True,
-        )
-        return _talk([json.loads(line) for line in ended.stdout.splitlines()])
-
-    return run
-
-
-def _talk(transcript: list[dict[str, Any]]) -> Talk:
-    named: dict[str, tuple[str, str]] = {}
-    done: Counter[tuple[str, str]] = Counter()
-    refused: Counter[tuple[str, str]] = Counter()
-    for entry in transcript:
-        content = entry.get("message", {}).get("content", [])
-        for block in content if isinstance(content, list) else []:
-            if block.get("type") == "tool_use":
-                given = block["input"]
-                path = str(given.get("file_path") or given.get("notebook_path") or "")
-                what = str(given.get("command") or Path(path).name)
-                named[block["id"]] = (block["name"], what)
-            elif block.get("type") == "tool_result":
-                name = named[block["tool_use_id"]]
-                (refused if _is_refusal(block) else done)[name] += 1
-    return Talk(done, refused)
-
-
-def _is_refusal(result: dict[str, Any]) -> bool:
-    words = ("has been denied", "denied by your permission settings", "No such tool available")
-    return bool(result.get("is_error")) and any(word in str(result["content"]) for word in words)
-
-
-def names(*calls: Turn) -> Counter[tuple[str, str]]:
-    """The calls as a `Talk` names them."""
-    given = [(str(call["tool"]), call["input"]) for call in calls]
-    return Counter(
-        (tool, str(about.get("command") or Path(str(about.get("file_path", ""))).name))
-        for tool, about in given
-    )
-
-
-IMPLEMENT_MAY_NOT = """
-echo x > SPEC.md
-echo x >> SPEC.md
-echo x > ./SPEC.md
-true && echo x > LEARNINGS.md
-sed -i s/greeting/x/ SPEC.md
-cp a.txt SPEC.md
-mv a.txt SPEC.md
-rm SPEC.md
-touch SPEC.md
-""".strip().splitlines()
-
-
-def test_implement_can_do_its_work_but_not_what_is_kern_s(ask: Ask, git: Git, repo: Path) -> None:
-    papers = [
-        use("Edit", file_path=str(repo / "SPEC.md"), old_string="[ ]", new_string="[x]"),
-        use("Write", file_path=str(repo / "SPEC.md"), content="x"),
-        use("Write", file_path=str(repo / "sub" / ".." / "SPEC.md"), content="x"),
-        use("Write", file_path=str(repo / "LEARNINGS.md"), content="x"),
-    ]
-    barred = [*papers, *map(bash, IMPLEMENT_MAY_NOT)]
-    before = state(git)
-    read = [use("Read", file_path=str(repo / name)) for name in ("SPEC.md", "a.txt")]
-    talk = ask(Stage.IMPLEMENT, *read, *together(barred), helper(), helper=together(barred))
-    assert talk.done == names(*read) + Counter({("Agent", ""): 1})
-    assert talk.refused == names(*barred, *barred)
-    assert state(git) == before
-
-    work = [
-        *read,
-        use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
-        use("Write", file_path=str(repo / "docs" / "SPEC.md"), content="another\n"),
-        bash("mkdir bin && printf 'echo made\\n' > bin/tool && sh bin/tool && git status --short"),
-        bash("grep -rn 'git commit' . ; (git log -1; git diff)"),
-    ]
-    talk = ask(Stage.IMPLEMENT, *work, helper(), helper=[bash("echo by a helper > helped.txt")])
-    assert talk.refused == Counter()
-    assert (repo / "a.txt").read_text().startswith("one\n2\nthree\n")
-    changed = [" M a.txt", "?? bin/tool", "?? docs/SPEC.md", "?? helped.txt"]
-    assert git("status", "--porcelain", "--untracked-files=all").splitlines() == changed
 
 
 # -------------------------------------------------------------------- kern, all stages

@@ -1,17 +1,9 @@
 """Which entries a stage is told: all where they fit, else the best until the room is full."""
 
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from kern.memory.entries import Entry, appended
+from kern.memory.entries import Entry
 from kern.memory.recall import BUDGET, IRRELEVANT, cost, told
-from tests.conftest import Kern
-from tests.test_house import TOP
 
 RETRY = Entry("L81", "Retry an upload with the same key: the bucket bills twice.")
 PROXY = Entry("L82", "The proxy of the build machine has the only way out.", when="an upload")
@@ -45,23 +37,3 @@ def test_where_they_do_not_the_best_are_told_until_the_room_is_full(
 
 def _long(number: int) -> Entry:
     return Entry(f"L{number + 100}", "long " * 100)
-
-
-def test_a_look_at_ten_learnings_loads_no_database(repo: Path, kern: Kern) -> None:
-    (repo / "LEARNINGS.md").write_text(appended("", [RETRY, DATES]))
-
-    def loaded(*argv: str) -> set[str]:
-        done = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "kern", *argv],
-            cwd=repo,
-            env={**os.environ, "PYTHONPATH": str(TOP)},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        assert "Retry an upload" in done.stdout or "-nv" not in argv
-        return set(re.findall(r"^import time:.*\| +([\w.]+)$", done.stderr, re.M))
-
-    assert not loaded("-nv") & {"sqlite3", "kern.memory.search", "numpy"}
-    assert not {one for one in loaded("--help") if one.startswith("kern.memory")}
