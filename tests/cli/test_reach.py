@@ -176,6 +176,7 @@ def test_a_question_is_answered_beside_the_run_by_the_json_that_notify_was_given
     run = background("3", "0")
     wait_for(lambda: told.exists() and told.read_text().endswith("\n"))
     notice = json.loads(told.read_text())
+    asked = {"number": 1, "task": notice["task"], "text": notice["why"]}
     assert (notice["event"], notice["why"]) == ("needs-help", "Postgres or SQLite?")
     for data, why in (
         (b"rubbish", "no JSON object"),
@@ -186,7 +187,7 @@ def test_a_question_is_answered_beside_the_run_by_the_json_that_notify_was_given
         ({**notice, "answer": "x", "root": "/"}, "is not of"),
         ({**notice, "answer": "x" * 400}, "at most 300 characters"),
         ({**notice, "answer": "x", "why": "which?"}, "not open any more"),
-        ({**notice, "answer": "SQLite\n- [ ] forged"}, ""),
+        ({"questions": [{**asked, "answer": "SQLite\n- [ ] forged"}]}, ""),  # of a run's end
         ({**notice, "answer": "SQLite"}, "not open any more"),
     ):
         given = data if isinstance(data, bytes) else json.dumps(data).encode()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kern.cli.skill import OFFERED
 from kern.git import repository
 from kern.stages import briefs
 from kern.stages.briefs import Guidance, gathered
@@ -40,6 +41,13 @@ def test_the_outer_ones_come_first_and_each_text_once() -> None:
     assert found.text.startswith("From CLAUDE.md:\n\nTabs.\n\nFrom .claude")
     assert found.notices == ()
     assert of({}) == Guidance()
+
+
+def test_what_kern_tells_a_persons_agents_is_not_told_to_its_own() -> None:
+    ours = (OFFERED / "AGENTS.md").read_text()
+    assert of({"AGENTS.md": ours.replace("\n", "\r\n")}) == Guidance()
+    found = of({"AGENTS.md": f"Tabs.\n\n{ours}\n<!-- keep -->\n"}).text
+    assert found == "From AGENTS.md:\n\nTabs.\n\n<!-- keep -->"
 
 
 def test_the_files_that_research_names() -> None:
