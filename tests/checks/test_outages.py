@@ -10,6 +10,7 @@ import pytest
 
 from kern.events import Outage
 from kern.pipeline import waits
+from tests.checks.test_gates import toml
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
 Step = dict[str, Any]
@@ -97,19 +98,20 @@ def test_an_hour_is_waited_out_and_the_same_stage_runs_again(
 
 
 def test_one_that_outlasts_the_longest_wait_ends_the_run_and_the_next_goes_on(
-    repo: Path, fake: Fake, inline: Inline
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    clock = Clock(7 * 3600, lambda: fake.script(implement=[GOOD["implement"]]))
+    toml(repo, git, 'max_wait = "30m"\n')
+    clock = Clock(3600, lambda: fake.script(implement=[GOOD["implement"]]))
     fake.script(implement=[error(529, "API Error: 529 Overloaded. Usually temporary.")])
 
     ran = inline(1, sleep=clock.sleep, clock=clock)
 
     assert ran.code == 3
-    assert clock.slept == pytest.approx(6 * 3600, abs=1300)
+    assert clock.slept == pytest.approx(1800, abs=500)
     since = time.strftime("%H:%M", time.localtime(NOW))
     assert f"the API has been away since {since} (529 Overloaded); not waited for" in ran.err
-    assert "not waited for: longer than max_wait, 6 h, in kern.toml" in ran.err
-    assert re.search(r", waited 6 h.* in 1 outage$", ran.err, re.M), ran.err
+    assert "not waited for: longer than max_wait, 30 min, in kern.toml" in ran.err
+    assert re.search(r", waited 3\d min.* in 1 outage$", ran.err, re.M), ran.err
     fake.script(implement=[GOOD["implement"]])
     assert inline(1).code == 0
     assert fake.stages.count("research") == 1

@@ -101,23 +101,16 @@ def sh(script: str, env: dict[str, str], cwd: Path) -> subprocess.CompletedProce
     return subprocess.run([SH], input=script, env=env, cwd=cwd, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("ensurepip")
-    made = tmp_path_factory.mktemp("environment") / "made"
-    subprocess.run([sys.executable, "-m", "venv", made], check=True)
-    return made
-
-
 @pytest.fixture
-def machine(tmp_path: Path, environment: Path) -> Machine:
+def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path)
     made.home.mkdir()
     made.tools.mkdir()
     for name in TOOLS:
         (made.tools / name).symlink_to(shutil.which(name) or pytest.fail(name))
-    copies = f'[ "$2" != venv ] || exec cp -R {shlex.quote(str(environment))} "$3"'
-    copies = copies.replace("cp", shutil.which("cp") or "cp", 1)
+    given = shlex.quote(str(tmp_path / "made"))
+    copy = f'{shutil.which("cp")} -Rl {given} "$3" || exec {shutil.which("cp")} -R {given} "$3"'
+    copies = f'if [ "$2" = venv ] && [ -e {given} ]; then\n{copy}\nexit\nfi'
     program(made.tools / "python3", f'{copies}\nexec {shlex.quote(sys.executable)} "$@"')
     return made
 
@@ -134,6 +127,8 @@ def test_it_installs_into_an_empty_home_updates_and_keeps_the_old_one_where_that
         argv = (sys.executable, *argv)
         return subprocess.run(argv, env=env, cwd=SCRIPT.parent, capture_output=True, text=True)
 
+    pytest.importorskip("ensurepip")
+    subprocess.run([sys.executable, "-m", "venv", machine.root / "made"], check=True)
     done = machine.pipe(stand_in(machine.root / "one", "1.0"))
     assert done.returncode == 0, done.stderr
     assert machine.version() == "kern 1.0\n" and os.listdir(machine.home) == [".local"]
