@@ -6,7 +6,6 @@ Facts measured with 0.169.0 against a scripted Responses API.
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from kern.agents import faults, protocol, transcript
@@ -24,7 +23,6 @@ _COMMON = (
 )
 _SEALED = ("-c", "skills.include_instructions=false")
 _LEAN = ("-c", "features.multi_agent=false", "-c", 'web_search="disabled"')
-_CLOCK = re.compile(r"try again at (?:(\w{3} \d+)\w\w,? (\d{4}),? )?(\d+:\d\d [AP]M)")
 
 
 def start(call: Call) -> Start:
@@ -97,9 +95,7 @@ def _error(failed: str, found: Answer) -> AgentError:
     if re.search(r"(?i)to use codex with your", said):
         hint = "see to the account, then run kern again"
         return protocol.Unusable(f"the account cannot pay: {said}", hint, found)
-    resets = resets_at(said, datetime.now().astimezone())
-    status = 400 if inner else None
-    return faults.of_api(AGENT, said, status=status, resets_at=resets, answer=found)
+    return faults.of_api(AGENT, said, status=400 if inner else None, answer=found)
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
@@ -108,22 +104,6 @@ def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
     asked, answered, cached, stored = (transcript.whole(usage.get(name)) for name in names)
     counts = {"input": max(asked - cached - stored, 0), "output": answered}
     return counts | {"cache_creation_input": stored, "cache_read_input": cached}
-
-
-def resets_at(said: str, now: datetime) -> int | None:
-    """Epoch seconds of `try again at 7:56 PM`, or with a date before it: the end of that minute, in
-    the time zone of `now`.
-    """
-    if not (match := _CLOCK.search(said)):
-        return None
-    day, year, clock = match.groups()
-    try:
-        named = f"{day} {year}" if day else now.strftime("%b %d %Y")
-        at = datetime.strptime(f"{named} {clock}", "%b %d %Y %I:%M %p").replace(tzinfo=now.tzinfo)
-    except ValueError:
-        return None
-    at += timedelta(days=not day and at <= now, minutes=1)
-    return int(at.timestamp())
 
 
 AGENT = protocol.brought("codex", start=start, read=read, watch=watch)

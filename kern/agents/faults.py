@@ -3,6 +3,7 @@ it, else by the words that the large vendors use.
 """
 
 import re
+import time
 
 from kern.agents import protocol
 from kern.agents.protocol import Agent, AgentError, Answer, Ended, Failed, TryAgain, Unusable
@@ -25,22 +26,21 @@ def of_api(
     said: str,
     *,
     status: int | None = None,
-    resets_at: int | None = None,
-    at: float = 0,
+    after: float = 0,
     answer: Answer | None = None,
 ) -> AgentError:
-    """`at`: when it was said, in seconds of the epoch. Limits come before logins: some vendors
-    answer 403 to both.
+    """`after`: in how many seconds it may be asked again, where it tells beside its words. Limits
+    come before logins: some vendors answer 403 to both.
     """
     name = agent.name
     said = said.strip() or (f"the API answers {status}" if status else "no reason given")
     if status is None and (found := re.search(_STATUS, said)):
         status = int(found[1])
-    resets_at = resets_at or resets(said, at)
+    after = after or wait(said)
     if status == 402 or _says("unpaid", said):
         return Unusable(f"the account cannot pay: {said}", "pay, then run kern again", answer)
-    far = resets_at is not None and resets_at - at > SOON
-    if far or (_says("limit", said) and "per minute" not in said.lower()):
+    if after > SOON or (_says("limit", said) and "per minute" not in said.lower()):
+        resets_at = round(time.time() + after) if after else None
         return protocol.AtLimit(said, "", answer, resets_at=resets_at)
     if status == 413 or (status in _REQUEST and _says("full", said)):
         return Failed(f"the agent's context is full: {said}", answer=answer)
@@ -88,10 +88,8 @@ def unanswered(agent: Agent, ended: Ended) -> AgentError:
     return TryAgain(how, away=bool(told) and found.away)
 
 
-def resets(said: str, at: float) -> int | None:
-    """`try again in ~47 min`, `will reset after 18h32m10s`: when that is."""
+def wait(said: str) -> float:
+    """The seconds of `try again in ~47 min`, `will reset after 18h32m10s`."""
     found = re.search(_SPAN, said)
-    spans = re.findall(_PIECE, found[1]) if found and at else []
-    return (
-        round(at + sum(float(n) * _SECONDS[unit.lower()] for n, unit in spans)) if spans else None
-    )
+    spans = re.findall(_PIECE, found[1]) if found else []
+    return sum(float(n) * _SECONDS[unit.lower()] for n, unit in spans)

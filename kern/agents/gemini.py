@@ -5,7 +5,6 @@ Facts measured with 0.61.0 against a scripted API.
 
 import json
 import re
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -49,7 +48,7 @@ def start(call: Call) -> Start:
 def watch(value: Object) -> Act | None:
     """While it asks a failing API again, ten times in four minutes, its log alone tells."""
     if again := _ATTEMPT.match(str(value.get("log", ""))):
-        error = _error(again[3], time.time(), int(again[2] or 0))
+        error = _error(again[3], int(again[2] or 0))
         if int(again[1]) >= _TRIES or isinstance(error, protocol.AtLimit):
             raise error
     if value.get("type") != "tool_use":
@@ -86,20 +85,20 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     found = Answer(text, session=session, tokens=tokens)
     if result.get("status") == "error":
         said = str(transcript.part(result, "error").get("message"))
-        raise _error(said, transcript.epoch(result.get("timestamp")), answer=found)
+        raise _error(said, answer=found)
     if wrong and not text:
         raise protocol.Failed(f"the model refused to answer: {wrong}", answer=found)
     return found
 
 
-def _error(said: str, at: float, status: int = 0, answer: Answer | None = None) -> AgentError:
+def _error(said: str, status: int = 0, answer: Answer | None = None) -> AgentError:
     """The words may hold the API's own object, in brackets."""
     bracketed = re.search(r"\[API Error: (.*?)\](?:\n|$)", said, re.S)
     inner = bracketed[1] if bracketed else said
     error = transcript.part(transcript.parsed(inner), "error")
     found = transcript.whole(error.get("code")) or status
     told = str(error.get("message") or inner)
-    return faults.of_api(AGENT, told, status=found or None, at=at, answer=answer)
+    return faults.of_api(AGENT, told, status=found or None, answer=answer)
 
 
 AGENT = protocol.brought("gemini", start=start, read=read, watch=watch)

@@ -14,7 +14,7 @@ from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.model import Act, Aide, Stage
+from kern.model import Act, Stage
 
 _LOOP = f"{__file__.removesuffix('.py')}_loop.py"
 _EDIT = '[agent.http] in kern.toml: url = "http://localhost:11434/v1"; model = "qwen3-coder"'
@@ -51,33 +51,24 @@ def agent(endpoint: Endpoint) -> Agent:
             wrong = one if one.get("type") == "error" else wrong
         if not wrong and (ended.code or not said):
             raise faults.unanswered(own, ended)
-        text, tokens = (
-            "" if wrong else said[-1]["text"],
-            transcript.tokens(o["usage"] for o in said),
-        )
-        found = Answer(text, turns=len(said), tokens=tokens)
+        tokens = transcript.tokens(one["usage"] for one in said)
+        found = Answer("" if wrong else said[-1]["text"], turns=len(said), tokens=tokens)
         if wrong:
             raise _error(own, url, wrong, found)
         return found
 
     host = places.host(url)
-    own = Agent(
-        name="http",
+    own = protocol.brought(
+        "http",
         start=start,
         read=read,
         watch=watch,
         program=sys.executable,
-        install="correct it under [agent.http] in kern.toml",
         login=f"see that {url} answers, and {named}: kern help settings",
-        oldest=(3, 11, 0),  # of Python
         status=(*_begin(url=url, key=key), "models") if url else (),
-        logged_out=r'"status": ?(0|401|403)\b',
-        tools={Stage.IMPLEMENT: ("shell",), Aide.JUDGE: ("shell (read-only)",)},
-        unheld="it has a shell",
         places=(Place(variables=(key,) if key else (), hosts=(host,) if host else ()),),
         asks=endpoint.asks,
         keys=(key,) if key else (),
-        contract=True,
     )
     return own
 
@@ -90,15 +81,13 @@ def watch(value: Object) -> Act | None:
 
 
 def _error(own: Agent, url: str, wrong: Object, found: Answer) -> AgentError:
-    said, status, at = wrong["said"], wrong["status"], wrong["at"]
+    said, status = wrong["said"], wrong["status"]
     if status < 0:
         return protocol.Failed(f"the agent was ended: {said}", answer=found)
     if status in (*range(300, 400), 405) or (status == 404 and "model" not in said.lower()):
         told = f"{url} answers {status}, and has no chat completions: {said}"
         return protocol.Unusable(told, _EDIT, found)
-    resets_at = round(at + wrong["after"]) if wrong["after"] else None
-    named = {"status": status or None, "resets_at": resets_at, "at": at}
-    return faults.of_api(own, said, answer=found, **named)
+    return faults.of_api(own, said, status=status or None, after=wrong["after"], answer=found)
 
 
 def _begin(**given: object) -> list[str]:

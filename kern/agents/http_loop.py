@@ -186,7 +186,7 @@ def main() -> int:
             converse(given, key, sys.stdin.buffer.read().decode("utf-8", "replace"))
         return 0
     except Trouble as exc:
-        say("error", at=time.time(), said=exc.said, status=exc.status, after=exc.after)
+        say("error", said=exc.said, status=exc.status, after=exc.after)
         return 1
 
 

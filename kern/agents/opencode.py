@@ -19,7 +19,7 @@ _ROLE = "kern"  # one of its own: what a person allows their own roles does not 
 _FREE = {"*": "allow", "question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
 _TOKENS = {"input": "input", "output": "output"}
 _TOKENS |= {"cache_read_input": "read", "cache_creation_input": "write"}
-_LOGGED = re.compile(r'timestamp=(\S+) .*\berror(?:\.\w+)?="(?:\w*Error: )?((?:[^"\\]|\\.)*)"')
+_LOGGED = re.compile(r'timestamp=\S+ .*\berror(?:\.\w+)?="(?:\w*Error: )?((?:[^"\\]|\\.)*)"')
 
 
 def start(call: Call) -> Start:
@@ -65,8 +65,7 @@ def _logged(value: Object) -> AgentError | None:
     logged = _LOGGED.search(str(value.get("log", "")))
     if not logged or "stream error" not in str(value["log"]):
         return None
-    said, at = logged[2].replace('\\"', '"'), transcript.epoch(logged[1])
-    return faults.of_api(AGENT, said, at=at)
+    return faults.of_api(AGENT, logged[1].replace('\\"', '"'))
 
 
 def read(seen: Iterable[Object], ended: Ended) -> Answer:
@@ -84,8 +83,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
                 steps.append(step)
                 errors.clear()
             case {"type": "error", "error": dict(error)} if error:
-                at = (transcript.number(value.get("timestamp")) or 0) / 1000
-                errors.append({**error, "at": at})
+                errors.append(error)
             case {"log": str(line)} if _LOGGED.search(line):
                 log = line
     if not steps and not errors:
@@ -106,12 +104,12 @@ def _error(error: Object, log: str, found: Answer) -> AgentError:
     said = str(data.get("message") or error.get("name"))
     logged = _LOGGED.search(log)
     if "Unexpected server error" in said and logged:
-        said = logged[2].replace('\\"', '"')
+        said = logged[1].replace('\\"', '"')
     if error.get("name") == "ContextOverflowError":
         said = f"context window: {said}"
-    at, status = error["at"], transcript.whole(data.get("statusCode")) or None
-    resets = round(at) + int(str(after)) if str(after).isdigit() else None
-    return faults.of_api(AGENT, said, status=status, resets_at=resets, at=at, answer=found)
+    wait = int(after) if isinstance(after, str) and after.isdecimal() else 0
+    status = transcript.whole(data.get("statusCode")) or None
+    return faults.of_api(AGENT, said, status=status, after=wait, answer=found)
 
 
 def _tokens(steps: Iterable[Object]) -> dict[str, int]:

@@ -60,8 +60,7 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
     found = Answer("\n".join(texts), cost, len(said), session, tokens)
     reason = last.get("stopReason")
     if reason == "error":
-        at = (transcript.number(last.get("timestamp")) or 0) / 1000
-        raise faults.of_api(AGENT, str(last.get("errorMessage") or reason), at=at, answer=found)
+        raise faults.of_api(AGENT, str(last.get("errorMessage") or reason), answer=found)
     if reason != "stop":
         raise faults.unfinished(reason, found)
     return found

@@ -190,14 +190,14 @@ def facts() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
 
 
-def brought(name: str, **functions: Any) -> Agent:
-    """An agent CLI that kern brings: its functions, and what `facts.toml` says of it."""
+def brought(name: str, **own: Any) -> Agent:
+    """An agent that kern brings: its functions, and what `facts.toml` says of it."""
     table = facts()
-    for place in table[name]["places"]:
+    for place in table[name].get("places", ()):
         more = table["vendors"] if place.pop("vendors", False) else {}
         place |= {key: [*place.get(key, ()), *words] for key, words in more.items()}
-    places = [Place(**place) for place in table[name].pop("places")]
-    return Agent(name=name, places=places, **table[name], **functions)
+    places = {"places": [Place(**place) for place in table[name].pop("places", ())]}
+    return Agent(name=name, **places | table[name] | own)
 
 
 def foreign(model: str, agent: str) -> bool:

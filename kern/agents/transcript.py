@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import Any, BinaryIO
 
 Object = dict[str, Any]
@@ -89,11 +88,3 @@ def call(name: object, given: object = None) -> str:
     texts = given if isinstance(given, dict) else {}
     telling = next((text for key in _TELLING if isinstance(text := texts.get(key), str)), "")
     return f"{name} {telling[:_LONGEST]}".strip()
-
-
-def epoch(text: object) -> float:
-    """Seconds; 0 where it is no time."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return 0.0

@@ -241,7 +241,6 @@ def test_at_its_limit_the_next_takes_the_stage_over(
     assert begun(server) == ["research", "implement", "implement", "commit"]
     (stood_in,) = [one for one in records(repo) if one["kind"] == "stand-in"]
     assert stood_in["agent"] == "claude"
-    assert 0 <= stood_in["until"] - reset(first) <= 60, "codex tells the minute"
     ended = [one for one in records(repo) if one["kind"] == "stage" and one["did"] == "end"]
     assert [one["agent"] for one in ended][-2:] == ["claude", "claude"]
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
@@ -250,8 +249,3 @@ def test_at_its_limit_the_next_takes_the_stage_over(
 
 def records(repo: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in store.place(repo / ".git").read_text().splitlines()]
-
-
-def reset(cli: Cli) -> int:
-    """When its limit is over, in epoch seconds."""
-    return int(cli.limit["body"]["error"]["resets_at"])

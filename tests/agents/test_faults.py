@@ -86,14 +86,13 @@ def test_a_certificate_that_nobody_vouches_for_is_a_persons_to_settle(said: str)
     ],
 )
 def test_the_time_of_a_reset_is_read(said: str, seconds: int) -> None:
-    assert faults.resets(said, 1000) == 1000 + seconds
-    assert faults.resets(said, 0) is None
-    assert faults.resets("come back later", 1000) is None
+    assert round(faults.wait(said) + 0.1) == seconds
+    assert faults.wait("come back later") == 0
 
 
 def test_a_wait_of_seconds_is_no_limit_and_one_of_hours_is() -> None:
     for after, grade in ((5, TryAgain), (3 * HOUR, AtLimit)):
-        found = faults.of_api(CLI, "slow down", status=429, resets_at=after, at=0.5)
+        found = faults.of_api(CLI, "slow down", status=429, after=after)
         assert type(found) is grade
 
 
