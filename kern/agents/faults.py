@@ -3,7 +3,6 @@ it, else by the words that the large vendors use.
 """
 
 import re
-import time
 
 from kern.agents import protocol
 from kern.agents.protocol import Agent, AgentError, Answer, Ended, Failed, TryAgain, Unusable
@@ -40,8 +39,7 @@ def of_api(
     if status == 402 or _says("unpaid", said):
         return Unusable(f"the account cannot pay: {said}", "pay, then run kern again", answer)
     if after > SOON or (_says("limit", said) and "per minute" not in said.lower()):
-        resets_at = round(time.time() + after) if after else None
-        return protocol.AtLimit(said, "", answer, resets_at=resets_at)
+        return protocol.AtLimit(said, "", answer, after=after)
     if status == 413 or (status in _REQUEST and _says("full", said)):
         return Failed(f"the agent's context is full: {said}", answer=answer)
     if status in (401, 403) or (status in _REQUEST and _says("login", said)):

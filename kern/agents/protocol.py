@@ -80,7 +80,8 @@ class Answer:
 
 class AgentError(Exception):
     """What went wrong, in the agent's words. `answer`: what it cost nevertheless. `away`: it is the
-    API, or the network; what passes may take hours. `resets_at`: epoch seconds, where it tells.
+    API, or the network; what passes may take hours. `resets_at`: epoch seconds, or `after`, those
+    from now, where it tells.
     """
 
     def __init__(
@@ -91,10 +92,11 @@ class AgentError(Exception):
         *,
         away: bool = False,
         resets_at: int | None = None,
+        after: float = 0,
     ) -> None:
         super().__init__(message)
         self.message, self.hint, self.answer = message, hint, answer
-        self.away, self.resets_at = away, resets_at
+        self.away, self.resets_at, self.after = away, resets_at, after
 
 
 class TryAgain(AgentError):

@@ -150,11 +150,10 @@ def error(stage: Role, fault: AgentError, transcript: Path) -> KernError:
     text = f"{stage} stage: {fault.message}"
     if isinstance(fault, AtLimit):
         form = " (resets %Y-%m-%d %H:%M local time)"
-        when = time.strftime(form, time.localtime(fault.resets_at)) if fault.resets_at else ""
+        resets_at = fault.resets_at or (round(time.time() + fault.after) if fault.after else None)
+        when = time.strftime(form, time.localtime(resets_at)) if resets_at else ""
         hint = "run kern again then: it resumes"
-        return LimitReached(
-            f"usage limit: {fault.message}{when}", hint=hint, resets_at=fault.resets_at
-        )
+        return LimitReached(f"usage limit: {fault.message}{when}", hint=hint, resets_at=resets_at)
     if not isinstance(fault, TryAgain):
         return KernError(text, hint=fault.hint or f"the transcript: {transcript}")
     again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
