@@ -2,9 +2,9 @@
 and kern's imports are paid for once. Of kern it knows the entry point's name and nothing else.
 
 A job per line, {"argv", "cwd", "env", "stdin", "out", "err", "events", "at", "what"}; answers the
-exit code. Where `at` is given, the file `events` lists what kern writes that lasts, see `Watch`;
-before the `at`-th of these, or before `at` itself (`stage2.json 3`: the third of that name), `what`
-happens: a signal's name, or an errno's with which that write fails.
+exit code. Where `at` is given, the file `events` lists what kern writes that lasts, and where in
+kern, see `Watch`; before the `at`-th of these, or before `at` itself (`stage2.json 3`: the third of
+that name), `what` happens: a signal's name, or an errno's with which that write fails.
 """
 
 import contextlib
@@ -29,6 +29,7 @@ from typing import Any
 
 import kern
 
+KERN = os.path.dirname(kern.__file__)
 MOST_S = 300  # of one kern: a test must not hang with it
 # What kern's libraries load at their first use.
 LATE = (
@@ -118,9 +119,17 @@ class Watch:
             return ""
         return name if not there or os.path.lexists(path) else ""
 
+    def site(self, name: str) -> str:
+        """Which of kern's functions are at it, the innermost first; of what goes, that one."""
+        frame, names = sys._getframe(), list[str]()
+        while frame := frame.f_back:  # type: ignore[assignment]
+            if frame.f_code.co_filename.startswith(KERN):
+                names.append(frame.f_code.co_qualname)
+        return " ".join(names[:1] if name.startswith("no ") else names)
+
     def happens(self, name: str, event: str, args: Any) -> None:
         self.seen[name] += 1
-        os.write(self.log, f"{name}\n".encode())
+        os.write(self.log, f"{name}\t{self.site(name)}\n".encode())
         now = self.at in (self.seen.total(), f"{name} {self.seen[name]}")
         self.begun |= now
         if not self.begun:
