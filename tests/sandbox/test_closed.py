@@ -77,7 +77,6 @@ TOOLS = [  # a program, what it is asked, what is said
     ("sh", "echo x > ~/.local/bin/x/y || touch ~/.local/bin/z/y", ""),
     ("python3", "python3 -c \"open('gone.json')\"", ""),
     ("python3", "python3 -c 'import gone'", ""),
-    ("pytest", "python3 -m pytest gone.py", ""),
     ("git", "git log gone", ""),
     ("sh", "./gone.sh", ""),
     ("touch", "touch /tmp/gone/new gone/new", ""),
