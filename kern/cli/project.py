@@ -18,8 +18,7 @@ from kern.cli import asking
 from kern.config import FILE, Gate
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, GateEnded, Warned
-from kern.fleet import run as fleet
-from kern.fleet import worker, worktree
+from kern.fleet import worktree
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
@@ -252,7 +251,7 @@ def _ran(
             notes = trial.compared(site, gates, results, leave, hooked=not names)
             if jobs:
                 green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
-                notes += worker.tried(site, fleet.yard(site), green)
+                notes += worktree.tried(site, green)
             head = site.repo.tree(site.repo.head().commit)
             results += [] if names else hidden.run(site, head, before=True, open_end=True)
             daemons = [one for one in gates if one.room and detect.DAEMON.search(one.command)]

@@ -82,6 +82,6 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             f"a cluster needs dask, and Python finds no module {exc.name}",
             hint="pip install 'kern[dask]', on each of its machines",
         ) from None
-    with contextlib.closing(Cluster(where)) as cluster:
+    with contextlib.closing(Cluster(where, remote=site.caller.settings.fleet.remote)) as cluster:
         cluster.connect()  # or its fault is told before anything begins
         return fleet.run(site, jobs, console.of_worker, cluster.hire)

@@ -33,7 +33,6 @@ from kern.system import lock, process, waits, workspace
 BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and the work to be mended
 _FROM = "refs/kern/from"  # in a worker's store: the remote's branches
 _LOOK_S = 0.5
-_TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 _PUSH = ("push", "--quiet", "--no-verify")
@@ -79,7 +78,7 @@ def carry_out(given: str) -> str:
         return plain.data(_carried(job, str(asked["remote"])))
     except (KernError, OSError) as exc:
         hint = getattr(exc, "hint", "")
-        fault = {"fault": str(exc), "hint": hint, "unfit": True, "code": Exit.USAGE.value}
+        fault = {"fault": str(exc), "hint": hint, "code": Exit.USAGE.value}
         return plain.data(fault)
 
 
@@ -118,11 +117,8 @@ def _carried(job: Job, remote: str) -> dict[str, Any]:
 
 
 def _in_worktree(yard: Yard, job: Job) -> Work:
-    """Gone on with, where a kern that was killed has begun it there. The variables: the caller's
-    consent came with the task.
-    """
+    """Gone on with, where a kern that was killed has begun it there."""
     process.sweep(("KERN_ROOT", str(yard.place(job.worker))))
-    own = replace(job, variables=(*job.variables, ("KERN_TRUST", "1")))
     made = worktree.of(yard, job.worker)
     head = made.plain_head() if made else None
     if made and head and head.branch == job.branch:
@@ -130,11 +126,11 @@ def _in_worktree(yard: Yard, job: Job) -> Work:
             left.unlink(missing_ok=True)
         tip = head.commit, *history.commit(made, head.commit).parents
         begun = worker.read(made, job)
-        own = replace(own, again=begun.under_way and job.base in tip)
+        job = replace(job, again=begun.under_way and job.base in tip)
         if begun.commit and job.base in tip:
             return begun
     _AT_WORK.setdefault(job.run, []).append(yard)
-    return worker.carry_out(yard, own)
+    return worker.carry_out(yard, job)
 
 
 # ---------------------------------------------------------------- on the caller's side
@@ -161,7 +157,7 @@ class Cluster:
             raise UsageError(
                 f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
             )
-        self.repo, self.remote, yard.afar = yard.repo, yard.many.remote, self.stop
+        self.repo, self.remote, yard.afar = yard.repo, self.remote, self.stop
         if not self.remote:
             raise UsageError(
                 "a cluster needs a git remote that this machine and its workers share",
@@ -178,9 +174,7 @@ class Cluster:
             self._sent.update(f"{BASES}/{one}" for one in wanted)
             specs = (f"+{one}:{BASES}/{one}" for one in wanted)
             _remote(self.repo, *_PUSH, self.remote, *specs)
-        told = tuple(one for one in job.variables if one[0] in _TOLD)
-        own = asdict(replace(job, variables=told))
-        asked = {"kern": __version__, "remote": self.remote, "job": own}
+        asked = {"kern": __version__, "remote": self.remote, "job": asdict(job)}
         try:
             given = json.loads(self._answer(self.submit(plain.data(asked))))
         except (Exception, asyncio.CancelledError) as exc:  # of whatever kind dask knows
@@ -191,7 +185,7 @@ class Cluster:
                 ) from None
             lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
             fault = f"no worker of the cluster has answered: {lost}"
-            return Work(job, 1, fault=fault, unfit=True)
+            return Work(job, 1, fault=fault)
         return self._take(job, given)
 
     def submit(self, text: str) -> Any:
@@ -228,7 +222,6 @@ class Cluster:
             papers=papers,
             fault=str(given.get("fault") or ""),
             hint=str(given.get("hint") or ""),
-            unfit=given.get("unfit") is True,
         )
 
     def _take_away(self, *names: str) -> None:

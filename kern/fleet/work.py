@@ -8,10 +8,9 @@ written down: after a kill, who made it is told by comparing names.
 import hashlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kern import plain
-from kern.model import LEARNINGS, SPEC, Key, Marker
+from kern.model import LEARNINGS, SPEC, Key
 from kern.spec import edit, order
 from kern.spec.parse import Spec, Task, parse
 
@@ -26,9 +25,9 @@ class Job:
     branch: str  # the work branch, see `branch`
     worker: int  # 1 and up, and its worktree's number; KERN_WORKER of agents and gates
     run: str = ""  # the id of the run that hands it out
+    onto: str = ""  # the branch that it is to land on
     papers: tuple[tuple[str, str], ...] = ()  # path and text: SPEC.md and what HEAD has otherwise
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
-    variables: tuple[tuple[str, str], ...] = ()  # KERN_… that stand for options
     again: bool = False  # the task is in progress there: it is resumed
     kept: str = ""  # the commit with the work that is to be mended; empty: there is none
     failed: tuple[str, ...] = ()  # the stage files that tell of that, which this attempt mends
@@ -45,7 +44,6 @@ class Work:
     papers: tuple[tuple[str, str], ...] = ()  # SPEC.md and LEARNINGS.md as that kern left them
     fault: str = ""  # why it could not work or ended badly, in its own words
     hint: str = ""
-    unfit: bool = False  # the fault is the worktree's or the worker's, none of the task's
     proved: str = ""  # what stands behind it, where this run may believe that
 
     @property
@@ -62,25 +60,6 @@ class Work:
 
 
 Carry = Callable[[Job], Work]  # raises nothing that a worker can be to blame for
-
-
-class End(StrEnum):
-    LANDED = "landed"
-    SENT_BACK = "sent back"  # it collides, or a gate is red with what has landed since
-    WAITING = "waiting"  # a person's edits lie in its way
-    PAUSED = "paused"  # a merge or a rebase is under way: its end is waited for
-    DROPPED = "dropped"  # it has landed before, or a person has ticked or removed the task
-
-
-@dataclass(frozen=True, slots=True)
-class Landing:
-    """What became of finished work."""
-
-    end: End
-    why: str = ""
-    commit: str = ""  # on the branch; else where the work is kept
-    proved: str = ""  # what stands behind it there, in words
-    failed: tuple[str, ...] = ()  # of work that goes back: see `Job`
 
 
 def branch(onto: str, key: Key) -> str:
@@ -113,43 +92,22 @@ def choose(
 # ---------------------------------------------------------------- SPEC.md, written anew
 
 
-def find(parsed: Spec, key: Key) -> Task | None:
-    """The task; under a parent that was reworded meanwhile, where its text tells."""
-    same = [task for task in parsed.tasks if task.text == key.text]
-    return parsed.find(key) or (same[0] if len(same) == 1 else None)
-
-
 def ticked(text: str, key: Key, theirs: str) -> str:
     """With the task done and its notes in the worker's SPEC.md. A parent of which it was the last
     open subtask is done with it, unless it has checks that the worker did not see.
     """
-    task = find(parse(text), key)
-    if task is None:
-        return text
-    text = edit.replayed(noted(text, key, theirs), theirs, task.key)
-    parsed = parse(text)
-    again = parsed.find(task.key)
-    return edit.tick(text, parsed, again, proved=False) if again else text
+    parsed = parse(text := edit.replayed(text, theirs, key))
+    task = parsed.find(key)
+    return edit.tick(text, parsed, task, proved=False) if task else text
 
 
 def noted(text: str, key: Key, theirs: str) -> str:
-    """With the notes that the worker's SPEC.md has under the task, each once."""
-    task, other = find(parse(text), key), parse(theirs).find(key)
-    return edit.noted(text, task, theirs, other) if task and other else text
-
-
-def split(text: str, key: Key, theirs: str) -> str:
-    """With these notes and the subtasks: of a task that is not done."""
-    text, new = noted(text, key, theirs), parse(theirs)
-    parsed, other = parse(text), new.find(key)
-    task = find(parsed, key)
-    if task is None or other is None:
+    """With the notes and the subtasks that the worker's SPEC.md has under the task, each once."""
+    new = parse(theirs)
+    task, other = parse(text).find(key), new.find(key)
+    if not (task and other):
         return text
-    index = new.tasks.index(other)
-    titles = [one.text for one in new.tasks if one.parent == index]
-    return edit.add_subtasks(text, parsed, task, titles)
-
-
-def committed(text: str) -> str:
-    """As a commit holds it: which tasks are under way is nothing for history."""
-    return edit.mark_all(text, [(task, Marker.PENDING) for task in parse(text).active])
+    titles = [one.text for one in new.tasks if one.parent == new.tasks.index(other)]
+    parsed = parse(text := edit.noted(text, task, theirs, other))
+    again = parsed.find(key)
+    return edit.add_subtasks(text, parsed, again, titles) if again else text

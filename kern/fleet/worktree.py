@@ -8,25 +8,30 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
 
 from kern import plain
-from kern.config import Gate
+from kern.config import FILE, Gate
 from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
+from kern.git.room import outermost
+from kern.git.shadow import PROMPTS
 from kern.many import Many
-from kern.pipeline.site import Site
+from kern.model import LEARNINGS, SPEC
+from kern.pipeline import isolation, project, session
+from kern.pipeline.site import Options, Site
+from kern.spec.file import Documents
 from kern.system import control, lock, process, workspace
-from kern.system.workspace import Scope
 
 FOLDER = ".fleet"  # below the scope's; no branch has such a name
 PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
 INCLUDE = ".worktreeinclude"
+_LACKS = "[worktree] copy or setup brings it what git ignores (kern help settings)"
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
 _COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
 _COPY_S = 600.0
@@ -38,14 +43,14 @@ _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # in one of Python's, or conda's
 @dataclass
 class Yard:
     """Where they lie, and the kerns that are at work there. `repo`: whose worktrees they are, the
-    person's tree or a bare repository; `home`: from which ignored files are copied.
+    person's tree or a bare repository; `home`: the person's tree, where it is on this machine.
     """
 
     repo: Repo
     folder: Path
     name: str  # of the project
-    many: Many = field(default_factory=Many)
     home: Repo | None = None
+    many: Many | None = None  # what is copied from there; None: a room shows it
     at_work: dict[int, tuple[Popen[bytes], Repo]] = field(default_factory=dict)  # by number
     closed: bool = False  # none is to begin any more
     guard: threading.Lock = field(default_factory=threading.Lock)
@@ -78,11 +83,18 @@ class Yard:
                 child.terminate()
 
 
-def yard(repo: Repo, scope: Scope, many: Many, home: Repo | None = None) -> Yard:
+def yard(site: Site) -> Yard:
+    """Raises UsageError where a worktree cannot get what it is to have."""
+    repo, scope = site.repo, site.scope
+    many: Many | None = site.caller.settings.fleet
+    if site.sandbox and isolation.rooms(site.sandbox, repo, site.caller.settings):
+        many = None
+    else:
+        check(repo, site.caller.settings.fleet)
     name = re.sub(r"[^\w.-]", "_", scope.project)[:100]
     # GitPython's processes and git's answering one belong to the thread that lands.
     own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
-    return Yard(own, scope.folder / FOLDER, name, many, home)
+    return Yard(own, scope.folder / FOLDER, name, repo, many)
 
 
 # ---------------------------------------------------------------- made and removed
@@ -149,44 +161,50 @@ def remove(here: Yard, number: int, base: Path | None = None) -> None:
 # ---------------------------------------------------------------- what git does not bring
 
 
-def equip(made: Repo, home: Repo, wanted: Many) -> None:
-    """Copies of the person's ignored files. Raises KernError for what is not there or cannot be
-    made.
+def papers(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
+    """What a worktree has as the person's tree has it now."""
+    prompts = site.repo.root / PROMPTS
+    names = sorted(os.listdir(prompts)) if prompts.is_dir() else []
+    paths = [LEARNINGS, FILE, *(f"{PROMPTS}/{name}" for name in names)]
+    texts = ((path, site.papers.read(path)) for path in paths)
+    return ((SPEC, spec), *((path, text) for path, text in texts if text is not None))
+
+
+def equip(here: Yard, made: Repo, texts: Iterable[tuple[str, str]]) -> None:
+    """With these papers, and copies of the person's ignored files. Raises KernError for what is not
+    there or cannot be made.
     """
-    for path in _brought(home, wanted):
-        source, target = home.root / path, made.root / path
+    for name, text in texts:
+        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
+        Documents(made.root).write(name, text)
+    for source in _brought(here.home, here.many) if here.home and here.many else ():
+        target = made.root / source.relative_to(here.repo.root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        else:
-            target.unlink(missing_ok=True)
-        code, said = process.capture([*_COPY, str(source), str(target)], _COPY_S)
+        for argv in (["rm", "-rf", str(target)], [*_COPY, str(source), str(target)]):
+            code, said = process.capture(argv, _COPY_S)
         if code:
-            raise KernError(f"cannot copy {path} to {target}: {plain.last(said)}", hint=AGAIN)
+            raise KernError(f"cannot copy {source} to {target}: {plain.last(said)}", hint=AGAIN)
 
 
-def _brought(home: Repo, wanted: Many) -> list[str]:
-    """Paths of the person's tree, whole folders by their names. Raises UsageError."""
-    literal = {"GIT_LITERAL_PATHSPECS": "1"}
-    listing = ("ls-files", "-z", "--others", "--ignored", "--directory")
-    found = list[str]()
+def _brought(home: Repo, wanted: Many) -> list[Path]:
+    """In the person's tree, whole folders by their names. Raises UsageError."""
+    ignored, found = outermost(home), list[str]()
     for path in wanted.copy:
-        code, out, said = home.run(*listing, "--exclude-standard", "--", path, env=literal)
-        names = [name.rstrip("/") for name in os.fsdecode(out).split("\0") if name]
-        above = os.path.dirname(home.root / path)
-        if code or not names or os.path.realpath(above) != above:
-            why = plain.last(said) or "git ignores nothing there, or a link leads to it"
+        inside = any(path.startswith(one) for one in ignored if one.endswith("/"))
+        names = [one for one in ignored if f"{one}/".startswith(f"{path}/")]
+        names = names or [path] * (inside and os.path.lexists(home.root / path))
+        if not names:
             raise UsageError(
-                f"worktree.copy in kern.toml names {path}: {why}",
+                f"worktree.copy in kern.toml names {path}: git ignores nothing there",
                 hint="take it out of worktree.copy; what is committed each worktree has",
             )
-        inside = any(path == name or path.startswith(f"{name}/") for name in names)
-        found += [path] if inside else names
+        found += names
     if (home.root / INCLUDE).is_file():
-        matched = home.git(*listing[:-1], f"--exclude-from={INCLUDE}")
-        ignored = home.run("check-ignore", "-z", "--stdin", given=matched)[1] if matched else b""
-        found += [name for name in os.fsdecode(ignored).split("\0") if name]
-    return found
+        listing = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={INCLUDE}")
+        chosen = home.git(*listing)
+        out = home.run("check-ignore", "-z", "--stdin", given=chosen)[1] if chosen else b""
+        found += [name for name in os.fsdecode(out).split("\0") if name]
+    return [home.root / path for path in found]
 
 
 def check(home: Repo, wanted: Many) -> None:
@@ -195,7 +213,7 @@ def check(home: Repo, wanted: Many) -> None:
     """
     above = [Path(one).parent for one in os.environ.get("PATH", "").split(os.pathsep)]
     places = [
-        *(home.root / one for one in _brought(home, wanted)),
+        *_brought(home, wanted),
         *(one for one in above if any((one / name).exists() for name in _ENVIRONMENT)),
         *Path.home().glob(".local/lib/python3*/site-packages"),
     ]
@@ -223,6 +241,38 @@ def _back(root: Path, folder: Path) -> Path | None:
             for line in process.heard(argv, _COPY_S)[1].splitlines():
                 return Path(os.path.relpath(os.fsdecode(line), folder))
     return None
+
+
+@contextlib.contextmanager
+def fresh(site: Site, here: Yard) -> Iterator[Site]:
+    """One of the branch's newest commit, set up, with a session in it. Raises KernError."""
+    made = make(here, PROVING, site.repo.head().commit, "--detach")
+    try:
+        equip(here, made, papers(site, site.papers.read(SPEC) or ""))
+        own = site.options
+        options = Options(allow_red=own.allow_red, leave=own.leave, tick=own.tick)
+        how = {"empty": True, "commits": False, "paid": False, "lands": True}
+        with session.begin(made.root, options, site.sink, **how) as apart:
+            apart.caller.programs, apart.caller.heed = site.caller.programs, lambda: None
+            if apart.rooms.place:
+                apart.rooms.place.save = lambda known, now: None  # what gates leave is nobody's
+            set_up(apart)
+            yield apart
+    finally:
+        remove(here, PROVING, site.scope.base)
+
+
+def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
+    """A line for each that is red in a fresh worktree, where no room shows it all."""
+    here = yard(site)
+    if here.many:
+        with fresh(site, here) as apart:
+            tree = apart.repo.tree(apart.repo.head().commit)
+            for gate in gates:
+                ended = project.run_gate(apart, gate, tree)
+                if ended.red:
+                    told = f"is red in a fresh worktree, where -j works: {_LACKS}; cat {ended.log}"
+                    yield f"{gate.label} {told}"
 
 
 def set_up(site: Site) -> None:

@@ -67,10 +67,7 @@ def land(site: Site) -> list[str]:
         return []
     base = repo.text("merge-base", head.commit, tip)
     if base != head.commit:
-        try:
-            new = _moved(site, history.since(repo, base, tip) or (), head.commit)
-        except InTheWay as exc:
-            return exc.paths
+        new = _moved(site, history.since(repo, base, tip) or (), head.commit)
         gone = new == head.commit
         repo.git("update-ref", *(("-d", ref, tip) if gone else (ref, new, tip)))
         if gone:
@@ -136,14 +133,6 @@ def follow(repo: Repo, papers: Documents) -> None:
 # ---------------------------------------------------------------- where the branch has moved
 
 
-class InTheWay(Exception):
-    """What a person has not committed lies in the way of it, by path or in git's words."""
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        super().__init__(some(paths))
-        self.paths = [*paths]
-
-
 class Refused(Objection):
     """What does not hold on top of what has landed since, with all of it merged: the next attempt
     makes one of it.
@@ -166,15 +155,13 @@ def on_top(
 ) -> tuple[str, str]:
     """The commit made anew on top of `head`, proven there, and what stands behind it. `texts`:
     kern's documents with it; `proof`: what stood behind it on its parent, if that may be believed;
-    `where`: the site on which gates and judges look at it. Raises Refused or InTheWay.
+    `where`: the site on which gates and judges look at it. Raises Refused.
     """
     repo, base = site.repo, commit.parents[0]
     merged, collisions = _merged(repo, commit, head)
     if collisions:
         raise Refused(_colliding(repo, base, head, collisions), _BOTH, merged)
     whole = project.with_documents(site, merged, texts)
-    if paths := branch.in_the_way(repo, head, whole):
-        raise InTheWay(paths)
     if not (proof and head == base):
         proof = _proven(site, where or (lambda: site), task, (whole, merged), commit, head)
     if (commit.tree, commit.parents) == (whole, (head,)):

@@ -330,7 +330,7 @@ def _is_told(record: Record) -> bool:
     kind, did = record["kind"], record.get("did")
     if kind == "gate":
         return bool(record.get("flaky") or (record.get("red") and record.get("task")))
-    always = kind in ("attempt", "retry", "stand-in") or f"{kind} {did}" in (
+    always = kind in ("attempt", "retry", "stand-in", "limit") or f"{kind} {did}" in (
         "task start",
         "stage end",
     )

@@ -1,17 +1,19 @@
 """Finished tasks without an agent: a worktree, commands, a commit; and what lands them."""
 
 import subprocess
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kern.events import GateEnded
 from kern.fleet import worktree
-from kern.fleet.land import Lander
-from kern.fleet.work import Job, Landing, Work, branch
+from kern.fleet.land import Lander, Landing
+from kern.fleet.work import Job, Work, branch
 from kern.git import repository
+from kern.git.landing import waiting_refs
 from kern.git.room import Room
-from kern.many import Many
 from kern.memory import changes
 from kern.memory.changes import Taught
 from kern.pipeline import site
@@ -55,8 +57,8 @@ class Project:
 
     def lander(self, **chosen: Any) -> Lander:
         here = self.site(**chosen)
-        yard = worktree.yard(here.repo, here.scope, Many(), here.repo)
-        return Lander(here, yard)
+        here.repo.ahead = waiting_refs(here.repo)
+        return Lander(here, worktree.yard(here))
 
     def work(self, text: str, *commands: str, base: str = "HEAD", learned: str = "") -> Work:
         """A task that a worker has finished, begun on `base` with the person's SPEC.md."""
@@ -84,11 +86,10 @@ class Project:
         return Work(Job(task.key, 1, sha, name, 1), 0, commit, papers=papers, proved=proved)
 
     def land(self, *works: Work, **chosen: Any) -> list[Landing]:
+        """Each as soon as the branch does not move meanwhile."""
         lander = self.lander(**chosen)
-        try:
-            return [lander.land(one) for one in works]
-        finally:
-            lander.close()
+        with closing(lander):
+            return [next(filter(None, iter(partial(lander.land, one), 0))) for one in works]
 
     def spec(self, *titles: str, gates: str = "check = 'true'") -> None:
         text = "".join(f"- [ ] {title}\n" for title in titles)

@@ -46,7 +46,9 @@ def test_a_worktree_that_is_deleted_under_a_worker_is_made_anew(
     shutil.rmtree(first, ignore_errors=True)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 0, out + err
-    assert re.search(r"worker \d: its worktree is gone: .*; its task begins anew: (one|two)", err)
+    assert re.search(
+        r"worker \d: its worktree is gone: .*; its task is tried again: (one|two)", err
+    )
     assert (repo / "SPEC.md").read_text().count("- [x] ") == 2
     assert git("log", "--format=%s").splitlines().count("do the task") == 2
     assert left_over(git) == []

@@ -46,23 +46,6 @@ def test_a_parent_is_done_with_its_last_subtask_unless_nobody_checked_it() -> No
     assert "- [x] all" in documents.ticked(SPEC, last, came(SPEC, last, parent=True))
 
 
-def test_a_task_is_found_again_under_a_reworded_parent_and_not_once_it_is_gone() -> None:
-    part = Key("sum", "part")
-    reworded = SPEC.replace("- [ ] sum", "- [ ] the sum")
-    text = documents.ticked(reworded, part, came(SPEC, part, "**Attempt 1:** no"))
-    assert "- [x] the sum\n  - [x] part\n    > **Attempt 1:** no\n" in text
-    gone = SPEC.replace("  - [ ] part\n", "")
-    assert documents.ticked(gone, part, came(SPEC, part)) == gone
-    twice = reworded + "- [ ] more\n  - [ ] part\n"
-    assert documents.ticked(twice, part, came(SPEC, part)) == twice, "it may be either"
-
-
-def test_what_is_under_way_is_nothing_for_history() -> None:
-    text = documents.committed(SPEC)
-    assert "[~]" not in text and parse(text).active == ()
-    assert text.replace("[ ]", "[~]", 1) != SPEC and len(text) == len(SPEC)
-
-
 # ---------------------------------------------------------------- of a task that does not land
 
 BEFORE = "# T\n\n- [ ] one\n- [ ] two\n  > **After:** one\n- [x] three\n"
@@ -75,15 +58,15 @@ def test_notes_and_subtasks_come_once_and_what_a_person_wrote_meanwhile_stays() 
         "  > **After:** one\n",
         "  > **After:** one\n  > **Attempt 1:** red (kept: r)\n  - [ ] sub\n",
     )
-    text = documents.split(mine, TWO, theirs)
+    text = documents.noted(mine, TWO, theirs)
     assert "  > my hint\n" in text and "**Held:** until Friday" in text and "three" in text
     assert text.count("**Attempt 1:** red (kept: r)") == text.count("**After:** one") == 1
     assert [task.text for task in parse(text).tasks] == ["one", "two", "sub", "three"]
-    assert documents.split(text, TWO, theirs) == text, "a second time changes nothing"
+    assert documents.noted(text, TWO, theirs) == text, "a second time changes nothing"
 
 
 def test_a_task_that_is_gone_gets_nothing() -> None:
     gone = BEFORE.replace("- [ ] one\n", "")
     theirs = BEFORE.replace("- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n")
-    assert documents.split(gone, ONE, theirs) == gone
-    assert documents.split(BEFORE, ONE, gone) == BEFORE
+    assert documents.noted(gone, ONE, theirs) == gone
+    assert documents.noted(BEFORE, ONE, gone) == BEFORE

@@ -14,7 +14,7 @@ from kern.fleet.worktree import Yard
 from kern.git import repository
 from kern.many import Many
 from kern.model import Key
-from kern.system import process, workspace
+from kern.system import workspace
 from tests.conftest import Fake, Git
 
 KEY = Key("", "add a greeting")
@@ -22,14 +22,14 @@ KEY = Key("", "add a greeting")
 
 @pytest.fixture
 def yard(repo: Path) -> Yard:
-    here = repository.open_at(repo)
-    return worktree.yard(here, workspace.scope(repo, "main"), Many(), here)
+    here, scope = repository.open_at(repo), workspace.scope(repo, "main")
+    return Yard(here, scope.folder / worktree.FOLDER, "project", here, Many())
 
 
 def job(git: Git, repo: Path, **more: object) -> Job:
     papers = (("SPEC.md", (repo / "SPEC.md").read_text()),)
     name = work.branch("main", KEY)
-    return Job(KEY, 1, git("rev-parse", "HEAD"), name, 2, "f" * 16, papers, **more)  # type: ignore[arg-type]
+    return Job(KEY, 1, git("rev-parse", "HEAD"), name, 2, "f" * 16, "main", papers, **more)  # type: ignore[arg-type]
 
 
 def with_settings(job: Job, repo: Path) -> Job:
@@ -128,7 +128,7 @@ def test_a_setup_that_fails_or_hangs_is_told_before_a_token_is_spent(
     (repo / "kern.toml").write_text(f"[worktree]\nsetup = {setup}\n")
     came = worker.carry_out(yard, with_settings(job(git, repo), repo))
     assert said in came.fault
-    assert came.unfit and not came.under_way and not came.commit
+    assert not came.under_way and not came.commit
     assert "worktree.setup in kern.toml" in came.hint
     assert fake.calls == []
 
@@ -147,7 +147,7 @@ def test_a_worktree_gets_nothing_from_behind_a_link_and_nothing_that_git_does_no
     git("commit", "--quiet", "--message=a link")
     (repo / "new.txt").write_text("mine\n")
     came = worker.carry_out(replace(yard, many=Many(copy=(path,))), job(git, repo))
-    assert f"worktree.copy in kern.toml names {path}: " in came.fault and came.unfit
+    assert f"worktree.copy in kern.toml names {path}: " in came.fault
     assert fake.calls == [] and key.read_text() == "KEY\n"
 
 
@@ -193,7 +193,7 @@ def test_hooks_that_git_does_not_track_run_in_a_worktree(
     git("add", "--all")
     git("commit", "--quiet", "--allow-empty", "--message=hooks")
     git("config", "core.hooksPath", ".husky/_")
-    came = worker.carry_out(yard, job(git, repo, variables=((process.OF, str(repo)),)))
+    came = worker.carry_out(yard, job(git, repo))
     assert came.commit == ""
     assert "the pre-commit hook refused" in came.fault and came.under_way
 
