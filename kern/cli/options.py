@@ -92,7 +92,7 @@ Jobs = Annotated[
 Only = Annotated[
     str | None, Option(metavar="TASK", autocompletion=tasks, help=f"Only one. {_TASK}")
 ]
-Scheduler = Annotated[str, Option(metavar="WHERE", help="Of a dask cluster: host:8786, or a file.")]
+Scheduler = Annotated[str, Option(metavar="WHERE", help="Of a dask cluster: host:8786.")]
 AllowRed = Annotated[bool, Option("--allow-red", help="Do not hold red gates against tasks.")]
 Trusted = Annotated[bool, Option("--trust", help="Run the repository's commands this time.")]
 Task = Annotated[str, Argument(metavar="TASK", autocompletion=tasks, help=_TASK)]

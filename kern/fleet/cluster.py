@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import threading
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,18 +20,17 @@ import distributed
 
 from kern import __version__, many, person, plain
 from kern.errors import Exit, KernError, UsageError
-from kern.fleet import worker, worktree
-from kern.fleet.work import Carry, Job, Work
+from kern.fleet import worktree
+from kern.fleet.run import Hired
+from kern.fleet.work import Job, Work
 from kern.fleet.worktree import Yard
 from kern.git import history, refs
 from kern.git.repository import Repo
 from kern.journal import store as journal
-from kern.model import LEARNINGS, SPEC, Key
+from kern.model import Key
 from kern.system import lock, process, waits, workspace
 
 BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and the work to be mended
-_FROM = "refs/kern/from"  # in a worker's store: the remote's branches
-_LOOK_S = 0.5
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 _PUSH = ("push", "--quiet", "--no-verify")
@@ -62,7 +60,7 @@ _AT_WORK: dict[str, list[Yard]] = {}  # here, by the run that sent the tasks
 def stop(run: str, *, now: bool) -> None:
     """Called on each worker: asks the kerns of that run to stop, or ends them."""
     for yard in _AT_WORK.get(run, ()):
-        yard.end() if now else yard.stop()
+        yard.stopping, yard.ended = True, now
 
 
 def carry_out(given: str) -> str:
@@ -70,50 +68,39 @@ def carry_out(given: str) -> str:
     asked = json.loads(given)
     try:
         if asked["kern"] != __version__:
-            raise KernError(
+            raise UsageError(
                 f"a worker has kern {__version__}, the caller has {asked['kern']}",
                 hint="install the same kern on all machines",
             )
         job = Job(**asked["job"] | {"key": Key(*asked["job"]["key"])})
         return plain.data(_carried(job, str(asked["remote"])))
     except (KernError, OSError) as exc:
-        hint = getattr(exc, "hint", "")
-        fault = {"fault": str(exc), "hint": hint, "code": Exit.USAGE.value}
+        fault = {"fault": str(exc), "hint": getattr(exc, "hint", ""), "code": Exit.USAGE.value}
         return plain.data(fault)
 
 
 def _carried(job: Job, remote: str) -> dict[str, Any]:
-    moved, cache = os.environ.get("KERN_DIR"), os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    base = Path(moved or f"{cache}/kern").expanduser().absolute()
+    base = Path(os.environ.get("KERN_DIR") or "~/.cache/kern").expanduser().absolute()
     folder = base / "fleet" / hashlib.sha256(remote.encode()).hexdigest()[:16]
     workspace.own_folder(folder, parents=True)
-    store = Repo(folder / "store.git", folder / "store.git", folder / "store.git")
+    workspace.own_folder(folder / "store.git")
+    store = Repo(*[folder / "store.git"] * 3)
     with lock.alone(folder / "store.lock"):
-        if not (store.root / "HEAD").exists():
-            shutil.rmtree(store.root, ignore_errors=True)
-            above = Repo(folder, folder, folder)
-            _remote(above, "clone", "--quiet", "--bare", "--", remote, str(store.root))
-            store.git("config", "gc.auto", "0")  # a finished task's commits may have no name
-        _remote(store, *_FETCH, "--prune", remote, f"+refs/heads/*:{_FROM}/*")
-    commit = store.store.id(f"{_FROM}/{job.branch}")
-    if commit and history.commit(store, commit).parents == (job.base,):
-        texts = ((name, store.content(commit, name)) for name in (SPEC, LEARNINGS))
-        papers = tuple((name, plain.decode(text)) for name, text in texts if text is not None)
-        work = Work(job, 0, commit, papers=papers)  # its answer was lost on the way
-    else:
-        with lock.alone(folder / f"{job.worker}.lock"):
-            work = _in_worktree(Yard(store, folder, "task"), job)
+        store.git("init", "--quiet", "--bare")
+        store.git("config", "gc.auto", "0")  # a finished task's commits may have no name
+        wanted = [f"{BASES}/{one}" for one in (job.base, job.kept) if one]
+        _remote(store, *_FETCH, remote, *wanted)
+    with lock.alone(folder / f"{job.worker}.lock"):
+        work = _in_worktree(Yard(store, folder, "task"), job)
     below = f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
-    kept = store.text("for-each-ref", "--format=%(refname)", below).split()
-    pushed = [f"+{work.commit}:refs/heads/{job.branch}"] if work.commit else []
-    if pushed := pushed + [f"+{ref}:{ref}" for ref in kept]:
-        _remote(store, *_PUSH, remote, *pushed)
-    having = json.dumps(job.branch).encode()
-    mine = journal.load(journal.place(store.common_dir), having=having)
+    made = store.text("for-each-ref", "--format=%(refname)", below).split()
+    made += [f"refs/heads/{job.branch}"] if work.commit else []
+    if made:
+        _remote(store, *_PUSH, remote, *(f"+{ref}:{ref}" for ref in made))
+    mine = journal.load(journal.place(store.common_dir), having=json.dumps(job.branch).encode())
     told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
     lines = [plain.decode(journal.line({**one, "worker": job.worker})) for one in told]
-    answer = {name: value for name, value in asdict(work).items() if name not in ("job", "proved")}
-    return answer | {"kept": kept, "journal": lines}
+    return {**asdict(work), "job": None, "refs": made, "journal": lines}
 
 
 def _in_worktree(yard: Yard, job: Job) -> Work:
@@ -124,13 +111,13 @@ def _in_worktree(yard: Yard, job: Job) -> Work:
     if made and head and head.branch == job.branch:
         for left in made.git_dir.glob("*.lock"):
             left.unlink(missing_ok=True)
-        tip = head.commit, *history.commit(made, head.commit).parents
-        begun = worker.read(made, job)
-        job = replace(job, again=begun.under_way and job.base in tip)
-        if begun.commit and job.base in tip:
-            return begun
+        if job.base in (head.commit, *history.commit(made, head.commit).parents):
+            begun = worktree.read(made, job)
+            if begun.commit:  # its answer was lost on the way
+                return begun
+            job = replace(job, again=begun.under_way)
     _AT_WORK.setdefault(job.run, []).append(yard)
-    return worker.carry_out(yard, job)
+    return worktree.carry_out(yard, job)
 
 
 # ---------------------------------------------------------------- on the caller's side
@@ -140,104 +127,88 @@ def _in_worktree(yard: Yard, job: Job) -> Work:
 class Cluster:
     """Carries jobs to workers and what came of them back, called by a thread for each."""
 
-    where: str  # host:port, an address with its protocol, or the path of a scheduler file
+    where: str  # host:port, or an address with its protocol
     patience: float = 10.0  # seconds, for the scheduler's first answer
     remote: str = ""
     repo: Repo = field(init=False)
     _run: str = ""  # whose tasks these are
     _client: Any = None
     _sent: set[str] = field(default_factory=set)  # refs on the remote
-    _asked: set[bool] = field(default_factory=set)
     _one: threading.Lock = field(default_factory=threading.Lock)
 
-    def hire(self, yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
+    def hire(self, yard: Yard, jobs: str, tasks: int) -> Hired:
         """As `run.here` does on this machine. Raises UsageError where nobody is there."""
         slots = sum(self._client.nthreads().values())  # tasks that its workers take at once
         if not slots:
             raise UsageError(
                 f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
             )
-        self.repo, self.remote, yard.afar = yard.repo, self.remote, self.stop
         if not self.remote:
             raise UsageError(
                 "a cluster needs a git remote that this machine and its workers share",
                 hint=f'name it in {person.FILE}: remote = "ssh://host/path.git" (a bare '
                 "repository is enough)",
             )
-        return min(slots if jobs == many.AUTO else int(jobs), tasks), self.carry
+        self.repo = yard.repo
+        return min(slots if jobs == many.AUTO else int(jobs), tasks), self.carry, self.halt
 
     def carry(self, job: Job) -> Work:
-        """Raises KernError where the cluster is lost."""
+        """Dask's faults, of whatever kind, are the worker's."""
         self._run = job.run
-        with self._one:
-            wanted = [one for one in (job.base, job.kept) if one]
-            self._sent.update(f"{BASES}/{one}" for one in wanted)
-            specs = (f"+{one}:{BASES}/{one}" for one in wanted)
-            _remote(self.repo, *_PUSH, self.remote, *specs)
+        wanted = {f"{BASES}/{one}": one for one in (job.base, job.kept) if one}
         asked = {"kern": __version__, "remote": self.remote, "job": asdict(job)}
         try:
-            given = json.loads(self._answer(self.submit(plain.data(asked))))
-        except (Exception, asyncio.CancelledError) as exc:  # of whatever kind dask knows
-            if self._client and self._client.status != "running":
-                raise KernError(
-                    f"the scheduler at {self.where} is lost",
-                    hint="start it, then run kern again: what was finished lands then",
-                ) from None
+            with self._one:
+                self._sent |= wanted.keys()
+                named = (f"+{one}:{ref}" for ref, one in wanted.items())
+                _remote(self.repo, *_PUSH, self.remote, *named)
+            return self._take(job, json.loads(self.submit(plain.data(asked)).result()))
+        except KernError as exc:
+            return Work(job, 1, fault=str(exc), hint=exc.hint)
+        except (Exception, asyncio.CancelledError) as exc:
             lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
-            fault = f"no worker of the cluster has answered: {lost}"
-            return Work(job, 1, fault=fault)
-        return self._take(job, given)
+            hint = (
+                "" if self._client.status == "running" else f"is the scheduler {self.where} there?"
+            )
+            return Work(job, 1, fault=f"no worker of the cluster has answered: {lost}", hint=hint)
 
     def submit(self, text: str) -> Any:
         """Its future. It runs as long as it takes; dask begins it anew if its worker is gone."""
         return self._client.submit(carry_out, text, pure=False)
 
-    def _answer(self, future: Any) -> str:
-        while not future.done():
-            if True in self._asked:
-                raise TimeoutError("the run was ended")
-            with contextlib.suppress(TimeoutError):
-                return str(future.result(_LOOK_S))
-        return str(future.result())
-
     def _take(self, job: Job, given: dict[str, Any]) -> Work:
         """With what came along in its place: commits under their names, the journal's lines."""
         branch, below = f"refs/heads/{job.branch}", f"{refs.ATTEMPTS}/{refs.slug(job.key)}/"
-        done = [branch] if given.get("commit") else []
-        there = [str(ref) for ref in given.get("kept") or () if str(ref).startswith(below)]
-        new = [ref for ref in there if not self.repo.store.id(ref)]
+        named = [str(ref) for ref in given.get("refs") or ()]
+        there = [ref for ref in named if ref == branch or ref.startswith(below)]
+        new = [ref for ref in there if ref == branch or not self.repo.store.id(ref)]
         with self._one:
-            if done or new:
-                specs = (f"+{ref}:{ref}" for ref in (*done, *new))
-                _remote(self.repo, *_FETCH, self.remote, *specs)
-            self._take_away(*done, *there)  # a later attempt would find it there
+            if new:
+                _remote(self.repo, *_FETCH, self.remote, *(f"+{ref}:{ref}" for ref in new))
+            self._take_away(*there)  # a later attempt would find it there
         lines = (plain.encode(str(line)) for line in given.get("journal") or ())
         for line in filter(_LINE.fullmatch, lines):
             with contextlib.suppress(OSError):  # as the run's own lines say
                 journal.append(journal.place(self.repo.common_dir), line)
-        papers = tuple((str(name), str(text)) for name, text in given.get("papers") or ())
-        return Work(
-            *(job, int(given["code"]), self.repo.text("rev-parse", branch) if done else ""),
-            under_way=given.get("under_way") is True,
-            papers=papers,
-            fault=str(given.get("fault") or ""),
-            hint=str(given.get("hint") or ""),
-        )
+        commit = self.repo.text("rev-parse", branch) if branch in there else ""
+        told = (str(given.get(name) or "") for name in ("spec", "learnings", "fault", "hint"))
+        return Work(job, int(given["code"]), commit, given.get("under_way") is True, *told)
 
     def _take_away(self, *names: str) -> None:
         if names:
             self.repo.run(*_PUSH, self.remote, "--delete", *names, env=_ALONE)
 
-    def stop(self, now: bool) -> None:
+    def halt(self, now: bool) -> None:
         """The kerns there are asked what those here are."""
-        if now not in self._asked:
-            self._asked.add(now)
-            with contextlib.suppress(Exception):  # who does not answer has ended it
-                self._client.run(stop, self._run, now=now, on_error="ignore")
+        with contextlib.suppress(Exception):  # who does not answer has ended it
+            self._client.run(stop, self._run, now=now, on_error="ignore")
+        if now:
+            self.close()
 
     def close(self) -> None:
         """What this run has put on the remote goes."""
         self._take_away(*sorted(self._sent))
+        self._sent.clear()
         if self._client is not None:
             with contextlib.suppress(Exception):
                 self._client.close(timeout=2)
@@ -245,23 +216,14 @@ class Cluster:
     def connect(self) -> None:
         """Raises UsageError with what to type next."""
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # kern says what is lost
-        where = address = self.where
-        is_file = "://" not in where and ("/" in where or ":" not in where)
-        if is_file and not Path(where).is_file():  # dask would wait for it
-            raise UsageError(
-                f"there is no scheduler file {where}",
-                hint=f"dask scheduler --scheduler-file {where}, or name its address: host:8786",
-            )
         try:
-            if is_file:
-                address = json.loads(Path(where).read_text("utf-8"))["address"]
-            asyncio.run(_greet(address, self.patience))  # a client that fails complains as it goes
+            asyncio.run(_greet(self.where, self.patience))  # a client that fails complains
             how = {"timeout": self.patience, "set_as_default": False}
-            self._client = _DASK.Client(address, **how)
+            self._client = _DASK.Client(self.where, **how)
         except Exception as exc:  # dask knows many ways to fail
             reason = plain.line(str(exc) or type(exc).__name__, 160)
             raise UsageError(
-                f"no dask scheduler answers at {where}: {reason}",
+                f"no dask scheduler answers at {self.where}: {reason}",
                 hint="start one (dask scheduler), or correct --scheduler; "
                 "one with TLS is named tls://HOST:PORT",
             ) from None

@@ -8,44 +8,47 @@ killed run needs no memory: the next one lands what is finished and hands out th
 import contextlib
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from itertools import count
+from typing import Any
 
 from kern import errors, many, plain
 from kern.errors import Exit, KernError
 from kern.events import Outage, Sent
-from kern.fleet import work, worker, worktree
-from kern.fleet.land import Lander, Landing
+from kern.fleet import work, worktree
 from kern.fleet.work import Carry, Job, Work
 from kern.fleet.worktree import Yard
 from kern.git import history
-from kern.git.landing import waiting_refs
+from kern.git.landing import advance, waiting_refs
 from kern.git.repository import DOCUMENTS
 from kern.journal import history as journal
 from kern.journal import store
-from kern.model import Key, Marker, Outcome
-from kern.pipeline import landing, loop, preflight, steps, summary
+from kern.memory.changes import merged
+from kern.model import LEARNINGS, SPEC, Key, Marker, Outcome
+from kern.pipeline import facts, landing, loop, preflight, steps, summary
 from kern.pipeline.site import Site
 from kern.pipeline.table import Do, Settled, resume
 from kern.spec import edit, order
 from kern.spec.parse import is_experiment
-from kern.stages.call import RAISE
 from kern.system import process
 
 TRIES = 3  # of one task whose kern was ended by something else
-_TURN_S = 0.2  # between two looks, where nothing ends
+_TURN_S = 0.1  # between two looks
 _GRACE_S = 5.0  # an agent is ended by its own kern
 
-# How many workers for the jobs that were asked for and the tasks that are there, and what each is
-# called with.
-Hire = Callable[[Yard, str, int], tuple[int, Carry]]
+# For the jobs that were asked for and the tasks that are there: how many workers, what each is
+# called with, and what stops those elsewhere, or with `True` ends them.
+Hired = tuple[int, Carry, Callable[[bool], None]]
+Hire = Callable[[Yard, str, int], Hired]
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
 
 
-def here(yard: Yard, jobs: str, tasks: int) -> tuple[int, Carry]:
+def here(yard: Yard, jobs: str, tasks: int) -> Hired:
     """Kerns on this machine."""
-    return many.workers(jobs, *process.machine(), tasks), lambda job: worker.carry_out(yard, job)
+    count = many.workers(jobs, *process.machine(), tasks)
+    return count, lambda job: worktree.carry_out(yard, job), lambda now: None
 
 
 def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
@@ -53,7 +56,7 @@ def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
     options, fleet = site.options, Fleet(site)
     fleet.finish()  # what is in progress in the person's own tree
     tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
-    fleet.count, fleet.carry = hire(fleet.yard, jobs, tasks)
+    fleet.count, fleet.carry, fleet.halt = hire(fleet.yard, jobs, tasks)
     fleet.tell, fleet.afar = tell, hire is not here
     first = summary.begun(site)
     where = many.told(str(fleet.count), options.scheduler)
@@ -71,13 +74,13 @@ def settle(site: Site) -> None:
     if resume(at.facts) in (Do.UNDO, Do.ABANDON):
         steps.undo(site, at)
     fleet = Fleet(site)
-    with contextlib.closing(fleet.lander):
+    with fleet.stack:
         fleet.take_up()
         for one in fleet.again:
-            worker.drop(site, fleet.yard, one)
+            worktree.drop(site, fleet.yard, one)
         while fleet.queue:
             fleet.land()
-    worker.tidy(site, fleet.yard, told=False)
+    worktree.tidy(site, fleet.yard, told=False)
 
 
 class Fleet(loop.Loop):
@@ -86,19 +89,24 @@ class Fleet(loop.Loop):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self.caller, self.repo, self.yard = site.caller, site.repo, worktree.yard(site)
-        self.count, self.carry = here(self.yard, "1", 1)
-        self.afar = False
+        self.count, self.carry, self.halt = here(self.yard, "1", 1)
+        self.afar, words = False, self.options.words
+        # Of each job.
+        self.same: dict[str, Any] = {"run": self.caller.run, "onto": self.branch, "options": words}
         self.tell: Tell = lambda record: None
         self.drawn = site.options.tick
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: how its kern settled the task
         self.spent, self.away = journal.Spent(), False  # of the workers
-        self.lander = Lander(site, self.yard)
+        self.stack = contextlib.ExitStack()
+        self.where = cache(
+            lambda: self.stack.enter_context(worktree.fresh(site, self.yard))
+        )  # gates look at what lands
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
         self.open: dict[Key, Job] = {}  # handed out or taken up, and not settled yet
         self.busy: dict[Future[Work], Job] = {}
         self.again = list[Job]()  # to be handed out once more
-        self.back: dict[Key, Landing] = {}  # what collided, with the next attempt's start
+        self.back: dict[Key, dict[str, Any]] = {}  # what collided: see `Job`
         self.queue: list[Work] = []  # finished
         self.merging = ""  # a merge or a rebase of the person's that is under way
         self.stopping, self.handed = False, 0
@@ -111,9 +119,7 @@ class Fleet(loop.Loop):
         self.caller.heed = lambda: None  # a person is heeded between two turns
         self.take_up()
         while self._turn():
-            wait(self.busy, _TURN_S, FIRST_COMPLETED)
-            if not self.busy:
-                self.options.sleep(_TURN_S)
+            self.options.sleep(_TURN_S)
         if self.fault:
             raise self.fault
         self.site.steered.heed()
@@ -122,20 +128,13 @@ class Fleet(loop.Loop):
         """What an earlier run has left."""
         self.repo.ahead = waiting_refs(self.repo)
         process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
-        for number in worktree.numbers(self.yard):
-            process.sweep(("KERN_ROOT", str(self.yard.place(number))))
-        for found in worker.left(self.site, self.yard):
-            job = self.open[found.job.key] = self._equipped(found.job)
+        for found in worktree.left(self.site, self.yard):
+            job = self.open[found.job.key] = replace(found.job, **self.same)
             if found.commit:
                 self.queue.append(found)
             else:
                 self.again.append(job)
                 self.handed += 1
-
-    def _equipped(self, job: Job) -> Job:
-        """With what is the same for all of the run."""
-        options = worker.options(self.site)
-        return replace(job, run=self.caller.run, onto=self.branch, options=options)
 
     # ------------------------------------------------------------ one turn
 
@@ -152,10 +151,7 @@ class Fleet(loop.Loop):
         for future in [one for one in self.busy if one.done()]:
             job = self.busy.pop(future)
             self._follow()  # what it wrote before it ended
-            try:
-                self._come_home(job, future.result())
-            except KernError as exc:
-                self.fault = self.fault or exc
+            self._come_home(job, future.result())
         if not self.merging:
             self.land()
         self._hand_out()
@@ -171,9 +167,11 @@ class Fleet(loop.Loop):
         """What holds for all: a request, a fault."""
         self._follow()
         self.drawn(0.0, 0.0)
+        self.fault = self.fault or loop.fruitless(self.settled)
         self.stopping = self.site.steered.look() or self.fault is not None
-        if self.stopping:
-            self.yard.stop()
+        if self.stopping and not self.yard.stopping:
+            self.yard.stopping = True
+            self.halt(False)
 
     def _follow(self) -> None:
         """What the workers have told since."""
@@ -214,22 +212,20 @@ class Fleet(loop.Loop):
         if not found or self.handed >= self.options.iterations:
             return None
         number, task = found
-        back = self.back.get(task.key, Landing())
+        back = self.back.get(task.key, {})
         # What is in progress in the person's tree is nothing that a worker would go on with.
         spec = edit.mark_all(text, [(one, Marker.PENDING) for one in parsed.active])
-        spec = edit.mark(spec, task, Marker.ACTIVE) if back.failed else spec
+        spec = edit.mark(spec, task, Marker.ACTIVE) if back else spec
         branch, head = work.branch(self.branch, task.key), self.repo.head().commit
         used = {job.worker for job in self.open.values()}
         free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
-        one = Job(task.key, number, head, branch, free, kept=back.back, failed=back.failed)
-        return self._equipped(replace(one, papers=worktree.papers(self.site, spec)))
+        lent = worktree.papers(self.site, spec)
+        return Job(task.key, number, head, branch, free, papers=lent, **self.same, **back)
 
     # ------------------------------------------------------------ what came home
 
     def _come_home(self, job: Job, came: Work) -> None:
         ended = self.ends.pop(job.branch, {})
-        if not came.under_way:
-            worker.keep_runs(self.yard, job, self.site.scope)
         if came.commit:
             # No word of another machine's, and none of a kern that was killed, is proof.
             proved = "" if came.code or self.afar else ended.get("proved")
@@ -251,12 +247,13 @@ class Fleet(loop.Loop):
         """
         job, fault = came.job, came.fault or "its kern has ended early"
         tries = self.tries[job.key] = self.tries[job.key] + 1
-        if came.code == Exit.LIMIT:
-            hint = RAISE.format(self.options.called) if "budget" in fault else came.hint
-            self.fault = errors.LimitReached(fault, hint=hint)
-        elif came.hint and tries > 1:  # in kern's own words, and twice: the others would meet it
-            kind = errors.UsageError if came.code == Exit.USAGE else KernError
-            self.fault = kind(fault, hint=came.hint)
+        if came.code == Exit.LIMIT or (came.hint and tries > 1):  # the others would meet it, too
+            kinds: dict[int, type[KernError]] = {
+                Exit.LIMIT: errors.LimitReached,
+                Exit.USAGE: errors.UsageError,
+            }
+            hint = came.hint.replace("run kern", f"run {self.options.called}")
+            self.fault = kinds.get(came.code, KernError)(fault, hint=hint)
         elif tries < TRIES:
             text = plain.line(came.text, 160)
             self.site.warn(f"worker {job.worker}: {fault}; its task is tried again: {text}")
@@ -266,51 +263,92 @@ class Fleet(loop.Loop):
             why = f"{often}: {self.options.called} resumes it; tail {self.yard.log(job.worker)}"
             self._settle(Settled(came.text, Outcome.SKIPPED, why, job.key))
 
-    def _settle(self, one: Settled) -> None:
-        super()._settle(one)
-        self.fault = self.fault or loop.fruitless(self.settled)
-
     def _release(self, job: Job) -> None:
         """The task may be handed out again."""
-        worker.forget(self.repo, job.branch)
+        self.repo.run("update-ref", "-d", f"refs/heads/{job.branch}")
         self.open.pop(job.key, None)
 
     # ------------------------------------------------------------ landing
 
     def land(self) -> None:
+        """One commit of the branch for each, proven on the tree on which it lands. The work branch
+        goes last: until then a killed landing goes on, and a commit of the branch that says and
+        ticks the same tells that it is there already.
+        """
         if self.queue:
             landing.land(self.site)
         for one in list(self.queue):
-            if (landed := self.lander.land(one)) is None:
+            if not self._land(one):  # the branch has moved meanwhile
                 return
             self.queue.remove(one)
             self._release(one.job)
-            if landed.back:
-                self.back[one.job.key] = landed
-                self.handed -= 1  # the same task, once more
-            elif landed.landed:
-                # An experiment that did not work changes the two documents alone.
-                changed = {*self.repo.changed(one.job.base, one.commit)} - {*DOCUMENTS}
-                failed = is_experiment(one.text) and not changed
-                end, proof = (Outcome.CONCLUDED, "") if failed else (Outcome.DONE, landed.proved)
-                made = history.commit(self.repo, landed.landed)
-                told = f"{made.sha[:7]} {made.subject}"
-                self._settle(Settled(one.text, end, told, one.job.key, proof, made.sha))
+
+    def _land(self, done: Work) -> bool:
+        """Whether it is durable what became of it. Raises KernError where a person is needed: then
+        it is as before.
+        """
+        site, repo, key = self.site, self.repo, done.job.key
+        head, own = repo.head(), history.commit(repo, done.commit)
+        for one in history.since(repo, done.job.base, head.commit) or ():
+            if one.message == own.message and facts.ticks(repo, one, key):
+                self._finish(done)
+                return True
+        task = site.papers.spec()[1].find(key)
+        if task is None or task.marker is Marker.DONE:
+            ref = site.keep(key, "finished", own.tree, head.commit)
+            why = "you ticked it yourself" if task else f"it is no longer in {SPEC}"
+            site.warn(f"{why}: {plain.line(done.text, 200)}: what was finished is saved as {ref}")
+            return True
+        texts = self._papers(done)
+        try:
+            new, proved = landing.on_top(
+                *(site, own, head.commit, task), texts=texts, proof=done.proved, where=self.where
+            )
+        except landing.Refused as exc:
+            site.papers.edit(lambda text, _: work.noted(text, key, done.spec))
+            failed = landing.give_back(site, key, own, exc, head.commit).written
+            kept = repo.commit_object(exc.tree, (head.commit,), "to be mended\n")
+            self.back[key] = {"kept": kept, "failed": failed}
+            self.handed -= 1  # the same task, once more
+            return True
+        waits = landing.waits(site, head.commit, new)
+        if not (waits or advance(repo, head, new, own.subject)):
+            return False
+        self._finish(done)
+        # An experiment that did not work changes the two documents alone.
+        changed = {*repo.changed(done.job.base, done.commit)} - {*DOCUMENTS}
+        end = Outcome.DONE
+        if is_experiment(done.text) and not changed:
+            end, proved = Outcome.CONCLUDED, ""
+        self._settle(Settled(done.text, end, f"{new[:7]} {own.subject}", key, proved, new))
+        return True
+
+    def _finish(self, done: Work) -> None:
+        """Files, index and documents follow the branch; twice is once."""
+        papers = self.site.papers
+        landing.follow(self.repo, papers)
+        papers.edit(lambda text, _: work.ticked(text, done.job.key, done.spec))
+        if (after := self._papers(done)[LEARNINGS] or "") != (papers.read(LEARNINGS) or ""):
+            papers.write(LEARNINGS, after)
+
+    def _papers(self, done: Work) -> dict[str, str | None]:
+        """The two as they stand on the disk, with what the task does to them."""
+        papers = self.site.papers
+        before = plain.decode(self.repo.content(done.job.base, LEARNINGS) or b"")
+        lessons = merged(papers.read(LEARNINGS) or "", before, done.learnings)
+        return {SPEC: work.ticked(papers.spec_text(), done.job.key, done.spec), LEARNINGS: lessons}
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """No child, no worktree and no branch is left but those of tasks that are to be resumed."""
-        self.yard.end()
+        self.yard.ended = True
+        self.halt(True)
         self.pool.shutdown(wait=True, cancel_futures=True)
         self._follow()
-        self.lander.close()
+        self.stack.close()
         self.caller.cost += self.spent.cost
         self.caller.tokens += sum(self.spent.tokens.values())
-        if left := worker.tidy(self.site, self.yard, told=self.fault is not None):
-            tasks = f"{plain.count(left, 'task')} in progress"
-            stopped = stopped and tasks
-            told = f"{tasks}: {self.options.called} goes on"
-            if isinstance(error, errors.Interrupted):
-                error.note = told
-            elif error:
-                self.site.warn(told)
-        return super()._end(error, stopped)
+        left = worktree.tidy(self.site, self.yard, told=self.fault is not None)
+        tasks = f"{plain.count(left, 'task')} in progress"
+        if error and left:
+            self.site.warn(f"{tasks}: {self.options.called} goes on")
+        return super()._end(error, tasks if stopped and left else stopped)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from kern import plain
-from kern.model import LEARNINGS, SPEC, Key
+from kern.model import Key
 from kern.spec import edit, order
 from kern.spec.parse import Spec, Task, parse
 
@@ -30,7 +30,7 @@ class Job:
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
     again: bool = False  # the task is in progress there: it is resumed
     kept: str = ""  # the commit with the work that is to be mended; empty: there is none
-    failed: tuple[str, ...] = ()  # the stage files that tell of that, which this attempt mends
+    failed: str = ""  # the stage file that tells of that, which this attempt mends
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class Work:
     code: int = 0  # the kern's exit code; negative: the signal that ended it
     commit: str = ""  # the newest of the work branch, on top of the job's base
     under_way: bool = False  # the task is in progress there: handed out `again`, it is resumed
-    papers: tuple[tuple[str, str], ...] = ()  # SPEC.md and LEARNINGS.md as that kern left them
+    spec: str = ""  # SPEC.md and LEARNINGS.md as that kern left them
+    learnings: str = ""
     fault: str = ""  # why it could not work or ended badly, in its own words
     hint: str = ""
     proved: str = ""  # what stands behind it, where this run may believe that
@@ -49,14 +50,6 @@ class Work:
     @property
     def text(self) -> str:
         return self.job.key.text
-
-    @property
-    def spec(self) -> str:
-        return dict(self.papers).get(SPEC, "")
-
-    @property
-    def learnings(self) -> str:
-        return dict(self.papers).get(LEARNINGS, "")
 
 
 Carry = Callable[[Job], Work]  # raises nothing that a worker can be to blame for

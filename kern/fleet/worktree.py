@@ -1,32 +1,41 @@
-"""Worktrees below the output folder: made, used again, removed, and given what git does not bring.
-Each has a worker's number.
+"""Worktrees below the output folder, each with a worker's number: made, used again, removed, given
+what git does not bring. One task in one of them: an ordinary kern is run there, and what that left
+is read, by who had it begun or by the next run. git and its files tell it, not the exit code.
 """
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from subprocess import Popen
+from typing import Any
 
 from kern import plain
 from kern.config import FILE, Gate
 from kern.errors import KernError, UsageError
-from kern.git import repository
+from kern.fleet import work
+from kern.fleet.work import Job, Work
+from kern.git import history, refs, repository
 from kern.git.repository import Repo
 from kern.git.room import outermost
 from kern.git.shadow import PROMPTS
 from kern.many import Many
-from kern.model import LEARNINGS, SPEC
-from kern.pipeline import isolation, project, session
-from kern.pipeline.site import Options, Site
+from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
+from kern.pipeline import facts, isolation, project, session, steps
+from kern.pipeline.site import Leave, Options, Site
 from kern.spec.file import Documents
+from kern.spec.parse import parse
 from kern.system import control, lock, process, workspace
 
+_COMPLAINT = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
+_FIRST_PORT = 20_000
+_GRACE_S = 10.0, 5.0  # it ends its own agent
 FOLDER = ".fleet"  # below the scope's; no branch has such a name
 PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
@@ -42,8 +51,8 @@ _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # in one of Python's, or conda's
 
 @dataclass
 class Yard:
-    """Where they lie, and the kerns that are at work there. `repo`: whose worktrees they are, the
-    person's tree or a bare repository; `home`: the person's tree, where it is on this machine.
+    """Where they lie. `repo`: whose worktrees they are, the person's tree or a bare repository;
+    `home`: the person's tree, where it is on this machine.
     """
 
     repo: Repo
@@ -51,11 +60,9 @@ class Yard:
     name: str  # of the project
     home: Repo | None = None
     many: Many | None = None  # what is copied from there; None: a room shows it
-    at_work: dict[int, tuple[Popen[bytes], Repo]] = field(default_factory=dict)  # by number
-    closed: bool = False  # none is to begin any more
+    stopping: bool = False  # each kern that is at work here, before its next stage
+    ended: bool = False  # at once: each leaves its task to be resumed
     guard: threading.Lock = field(default_factory=threading.Lock)
-    # Stops those on other machines, or with `True` ends them.
-    afar: Callable[[bool], None] = lambda now: None
 
     def place(self, number: int) -> Path:
         return self.folder / f"{self.name}-{number}"
@@ -64,37 +71,18 @@ class Yard:
         """What its kern prints."""
         return self.folder / f"worker-{number}.log"
 
-    def stop(self) -> None:
-        """Before the next stage begins."""
-        self.afar(False)
-        for _, repo in list(self.at_work.values()):
-            holder = lock.holder(repo.git_dir)
-            if holder and holder.run and not control.asked(repo.git_dir, holder.run):
-                control.ask(repo.git_dir, holder.run)
-
-    def end(self) -> None:
-        """At once: each leaves its task to be resumed."""
-        with self.guard:
-            self.closed = True
-            children = [child for child, _ in self.at_work.values()]
-        self.afar(True)
-        for child in children:
-            if child.poll() is None:
-                child.terminate()
-
 
 def yard(site: Site) -> Yard:
     """Raises UsageError where a worktree cannot get what it is to have."""
-    repo, scope = site.repo, site.scope
-    many: Many | None = site.caller.settings.fleet
-    if site.sandbox and isolation.rooms(site.sandbox, repo, site.caller.settings):
-        many = None
-    else:
-        check(repo, site.caller.settings.fleet)
-    name = re.sub(r"[^\w.-]", "_", scope.project)[:100]
+    repo, settings = site.repo, site.caller.settings
+    mounted = site.sandbox and isolation.rooms(site.sandbox, repo, settings)
+    if not mounted:
+        check(repo, settings.fleet)
+    name = re.sub(r"[^\w.-]", "_", site.scope.project)[:100]
     # GitPython's processes and git's answering one belong to the thread that lands.
     own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
-    return Yard(own, scope.folder / FOLDER, name, repo, many)
+    many = None if mounted else settings.fleet
+    return Yard(own, site.scope.folder / FOLDER, name, repo, many)
 
 
 # ---------------------------------------------------------------- made and removed
@@ -116,8 +104,7 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
     made = of(here, number)
     switched = made and not made.run("checkout", "--quiet", "--force", *head, commit)[0]
     if not (made and switched and not made.run("clean", "-ffdq")[0]):
-        here.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        workspace.own_folder(here.folder)
+        workspace.own_folder(here.folder, parents=True)
         remove(here, number)  # something else lies there, or git knows of what lay there
         argv = ("worktree", "add", "--quiet", "--force", "--force", *head)
         with here.guard:  # one by one
@@ -127,9 +114,7 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
             why = plain.last(said) or "git does not say why"
             raise KernError(f"git makes no worktree at {here.place(number)}: {why}", hint=AGAIN)
     if (made.root / ".gitmodules").exists():
-        code, _, said = made.run("submodule", "update", "--init", "--recursive", "--quiet")
-        if code:
-            raise KernError(f"git cannot check out a worktree's submodules: {plain.last(said)}")
+        made.git("submodule", "update", "--init", "--recursive", "--quiet")
     return made
 
 
@@ -245,34 +230,40 @@ def _back(root: Path, folder: Path) -> Path | None:
 
 @contextlib.contextmanager
 def fresh(site: Site, here: Yard) -> Iterator[Site]:
-    """One of the branch's newest commit, set up, with a session in it. Raises KernError."""
+    """One of the branch's newest commit, set up, with a session in it; where a room shows all that
+    gates need, the site itself. Raises KernError.
+    """
+    if not here.many:
+        yield site
+        return
     made = make(here, PROVING, site.repo.head().commit, "--detach")
     try:
         equip(here, made, papers(site, site.papers.read(SPEC) or ""))
-        own = site.options
-        options = Options(allow_red=own.allow_red, leave=own.leave, tick=own.tick)
-        how = {"empty": True, "commits": False, "paid": False, "lands": True}
-        with session.begin(made.root, options, site.sink, **how) as apart:
+        with session_in(site, made) as apart:
             apart.caller.programs, apart.caller.heed = site.caller.programs, lambda: None
             if apart.rooms.place:
                 apart.rooms.place.save = lambda known, now: None  # what gates leave is nobody's
             set_up(apart)
             yield apart
+            site.caller.cost += apart.caller.cost
     finally:
         remove(here, PROVING, site.scope.base)
 
 
+def session_in(site: Site, made: Repo) -> AbstractContextManager[Site]:
+    own, how = site.options, {"empty": True, "commits": False, "paid": False, "lands": True}
+    options = Options(allow_red=own.allow_red, leave=Leave(trusted=True), tick=own.tick)
+    return session.begin(made.root, options, site.sink, **how)
+
+
 def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
-    """A line for each that is red in a fresh worktree, where no room shows it all."""
-    here = yard(site)
-    if here.many:
-        with fresh(site, here) as apart:
-            tree = apart.repo.tree(apart.repo.head().commit)
-            for gate in gates:
-                ended = project.run_gate(apart, gate, tree)
-                if ended.red:
-                    told = f"is red in a fresh worktree, where -j works: {_LACKS}; cat {ended.log}"
-                    yield f"{gate.label} {told}"
+    """A line for each that is red in a fresh worktree."""
+    with fresh(site, yard(site)) as apart:
+        tree = apart.repo.tree(apart.repo.head().commit)
+        for gate in gates:
+            if (ended := project.run_gate(apart, gate, tree)).red:
+                told = f"is red in a fresh worktree, where -j works: {_LACKS}; cat {ended.log}"
+                yield f"{gate.label} {told}"
 
 
 def set_up(site: Site) -> None:
@@ -291,3 +282,129 @@ def set_up(site: Site) -> None:
             hint=f"cat {ended.log}; worktree.setup in kern.toml",
         )
     workspace.replace(mark, wanted.setup.encode())
+
+
+# ---------------------------------------------------------------- carried out
+
+
+def carry_out(here: Yard, job: Job) -> Work:
+    """By an ordinary kern; raises nothing that a worktree or a child can be to blame for."""
+    try:
+        made = _made(here, job)
+        return read(made, job, *_run(here, made, job))
+    except (KernError, OSError) as exc:
+        hint = getattr(exc, "hint", AGAIN)
+        return Work(job, 1, fault=str(exc), hint=hint, under_way=job.again)
+
+
+def _made(here: Yard, job: Job) -> Repo:
+    if job.again:
+        made = of(here, job.worker)
+        return made or make(here, job.worker, job.branch)  # somebody deleted it
+    made = make(here, job.worker, job.base, "--no-track", "-B", job.branch)
+    equip(here, made, job.papers)
+    scope, runs = workspace.scope(made.root, job.branch), here.folder.with_name("history")
+    workspace.own_folder(runs)
+    if not (told := scope.folder / runs.name).is_symlink():  # of the branch's tasks
+        told.symlink_to(runs)
+    if job.failed:  # its kern finds it, as that of an earlier attempt
+        attempt = json.loads(job.failed)["kern"]["attempt"]
+        workspace.replace(scope.stage_file(Stage.IMPLEMENT, attempt), job.failed.encode())
+    return made
+
+
+def _run(here: Yard, made: Repo, job: Job) -> tuple[int, str]:
+    """Exit code and what it printed last. It is this kern, whatever the worktree's folder holds."""
+    words = ("1", "0", "--task", str(job.number), *job.options)
+    env = {
+        **{process.WORKER: str(job.worker), process.PORT: str(_FIRST_PORT + 40 * job.worker)},
+        **{process.FLEET: job.run, process.ONTO: job.onto, "KERN_TRUST": "1"},
+        **({process.OF: str(here.home.root)} if here.home else {}),
+    }
+    argv, log = [sys.executable, "-P", "-m", "kern", *words], here.log(job.worker)
+
+    def tick(seconds: float, silent: float) -> None:
+        if here.ended:
+            raise KernError("the run was ended")
+        if here.stopping and (holder := lock.holder(made.git_dir)):
+            control.ask(made.git_dir, holder.run)
+
+    how: dict[str, Any] = {"mark": (process.FLEET, job.run), "tick": tick, "grace": _GRACE_S}
+    env = {**os.environ, **env}
+    ran = process.run(argv, cwd=made.root, env=env, stdin="", stdout=log, joined=True, **how)
+    return ran.code, log.read_bytes()[-65536:].decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- read
+
+
+def read(made: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
+    """What the worktree holds after its kern has ended. Its text is a stranger's to the caller."""
+    if not made.root.is_dir():
+        return Work(job, code, fault=f"its worktree is gone: {made.root}")
+    spec, learned = (Documents(made.root).read(name) or "" for name in (SPEC, LEARNINGS))
+    begun, head = refs.start(made, job.branch) is not None, made.plain_head()
+    task = parse(spec).find(job.key)
+    under_way = begun or bool(task and task.marker is Marker.ACTIVE)
+    ours = head is not None and head.branch == job.branch and head.commit != job.base
+    commit = head.commit if ours and head and not under_way else ""
+    fault, hint = f"its kern failed: {plain.last(printed)}", ""
+    if code < 0:
+        fault = f"its kern was ended by signal {-code}"
+    elif named := [*_COMPLAINT.finditer(plain.block(printed))]:
+        fault, hint = named[-1][1], named[-1][2] or ""
+    return Work(job, code, commit, under_way, spec, learned, fault * bool(code), hint)
+
+
+# ---------------------------------------------------------------- what an earlier run has left
+
+
+def left(site: Site, here: Yard) -> Iterator[Work]:
+    """Finished, or half done of open tasks; what else is there is kept at a ref, and goes."""
+    repo, onto = site.repo, site.scope.branch
+    known = {work.branch(onto, one.key) for one in site.papers.spec()[1].tasks}
+    trees = {branch: number for number, branch in numbers(here).items()}
+    form = "--format=%(objectname) %(refname:lstrip=2)"
+    rows = repo.text("for-each-ref", form, f"refs/heads/{work.BRANCHES}").splitlines()
+    for tip, branch in (row.split(" ", 1) for row in rows):
+        if branch not in known and branch not in trees:  # another branch's
+            continue
+        number = trees.setdefault(branch, 1 + max(trees.values(), default=0))
+        made = of(here, number) or make(here, number, branch)
+        text = Documents(made.root).read(SPEC) or site.papers.spec_text()
+        tasks = enumerate(parse(text).tasks, 1)
+        named = ((at, task.key) for at, task in tasks if work.branch(onto, task.key) == branch)
+        at, key = next(named, (0, Key("", branch)))
+        one = history.commit(repo, tip)
+        base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
+        found = read(made, Job(key, at, base, branch, number, onto=onto, again=True))
+        if found.commit or (found.under_way and branch in known):
+            yield found
+        else:
+            drop(site, here, found.job)
+
+
+def drop(site: Site, here: Yard, job: Job) -> None:
+    """The branch and its worktree; what was done there is kept at a ref."""
+    repo, made = site.repo, of(here, job.worker)
+    if made and refs.start(made, job.branch):
+        with session_in(site, made) as there:
+            steps.undo(there, steps.look(there))
+    tip = repo.commit_id(f"refs/heads/{job.branch}")
+    if repo.run("merge-base", "--is-ancestor", tip, "HEAD")[0]:
+        site.warn(f"work is saved as {site.keep(job.key, 'finished', repo.tree(tip), tip)}")
+    refs.delete(repo, f"refs/heads/{job.branch}")
+    remove(here, job.worker, site.scope.base)
+
+
+def tidy(site: Site, here: Yard, *, told: bool) -> int:
+    """What is finished, or in progress in its worktree, stays; how many are in progress. `told`: of
+    what was printed there, which stays too.
+    """
+    found = [*left(site, here)]
+    stays = {one.job.worker for one in found}
+    for number in numbers(here).keys() - stays:
+        remove(here, number, None if told else site.scope.base)
+    if not (stays or told):
+        shutil.rmtree(here.folder, ignore_errors=True)
+    return sum(one.under_way for one in found)

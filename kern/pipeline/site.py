@@ -71,6 +71,18 @@ class Options:
         words = ["kern", *(["-j", self.jobs] if self.jobs else [])]
         return " ".join([*words, *(["--scheduler", self.scheduler] if self.scheduler else [])])
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What a worker's kern is begun with, so that it does as this run."""
+        found = [] if self.wait else ["--no-wait"]
+        found += [] if self.sign else ["--no-sign"]
+        found += ["--allow-red"] if self.allow_red else []
+        found += ["--max-cost", f"{self.max_cost:g}"] if self.max_cost else []
+        for role, choice in self.models.items():
+            found += ["--model", f"{role}={choice.model}"] if choice.model else []
+            found += ["--agent", f"{role}={choice.agent}"] if choice.agent else []
+        return tuple(found)
+
 
 @dataclass(slots=True)
 class Memory:

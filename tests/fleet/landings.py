@@ -1,18 +1,15 @@
 """Finished tasks without an agent: a worktree, commands, a commit; and what lands them."""
 
 import subprocess
-from contextlib import closing
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kern.events import GateEnded
-from kern.fleet import worktree
-from kern.fleet.land import Lander, Landing
+from kern.fleet.run import Fleet
 from kern.fleet.work import Job, Work, branch
 from kern.git import repository
-from kern.git.landing import waiting_refs
 from kern.git.room import Room
 from kern.memory import changes
 from kern.memory.changes import Taught
@@ -23,6 +20,8 @@ from kern.spec.parse import parse
 from kern.stages.call import Caller
 from kern.system import workspace
 from kern.system.control import Steering
+
+LANDED, BACK, DROPPED = "landed", "sent back", "dropped"
 
 
 def sh(folder: Path, *commands: str) -> str:
@@ -55,10 +54,11 @@ class Project:
         steered = Steering(found.git_dir, caller.run, caller.sink)
         return site.prepared(found, caller, found, rooms, steered, options)
 
-    def lander(self, **chosen: Any) -> Lander:
-        here = self.site(**chosen)
-        here.repo.ahead = waiting_refs(here.repo)
-        return Lander(here, worktree.yard(here))
+    def fleet(self, **chosen: Any) -> Fleet:
+        made = Fleet(self.site(**chosen))
+        made.take_up()
+        made.queue.clear()
+        return made
 
     def work(self, text: str, *commands: str, base: str = "HEAD", learned: str = "") -> Work:
         """A task that a worker has finished, begun on `base` with the person's SPEC.md."""
@@ -81,15 +81,23 @@ class Project:
         name = branch("main", task.key)
         sh(self.root, f"git branch -f {name} {commit}")
         files = (place / "SPEC.md", learnings)
-        papers = tuple((file.name, file.read_text()) for file in files if file.exists())
-        proved = "verified by gate check"
-        return Work(Job(task.key, 1, sha, name, 1), 0, commit, papers=papers, proved=proved)
+        papers = [file.read_text() if file.exists() else "" for file in files]
+        job, proved = Job(task.key, 1, sha, name, 1), "verified by gate check"
+        return Work(job, 0, commit, spec=papers[0], learnings=papers[1], proved=proved)
 
-    def land(self, *works: Work, **chosen: Any) -> list[Landing]:
-        """Each as soon as the branch does not move meanwhile."""
-        lander = self.lander(**chosen)
-        with closing(lander):
-            return [next(filter(None, iter(partial(lander.land, one), 0))) for one in works]
+    def land(self, *works: Work, fleet: Fleet | None = None, **chosen: Any) -> list[str]:
+        """Each as soon as the branch does not move meanwhile; what became of it."""
+        own, ends = fleet or self.fleet(**chosen), list[str]()
+        with nullcontext() if fleet else own.stack:
+            for one in works:
+                settled = len(own.settled)
+                own.back.clear()
+                own.queue.append(one)
+                while own.queue:
+                    own.land()
+                end = LANDED if len(own.settled) > settled else BACK if own.back else DROPPED
+                ends.append(end)
+        return ends
 
     def spec(self, *titles: str, gates: str = "check = 'true'") -> None:
         text = "".join(f"- [ ] {title}\n" for title in titles)

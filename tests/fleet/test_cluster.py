@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.errors import KernError, UsageError
+from kern.errors import UsageError
 from kern.fleet import cluster, work
 from kern.fleet.work import Job
 from kern.git.repository import open_at
@@ -51,7 +51,8 @@ def test_where_a_worker_is_lost_its_task_comes_back_once_and_a_lost_scheduler_is
     fake.script(research=[{"sleep": 0.5, "result": "- Files: a.txt:1-1\n\nREADY"}])
     asked = jobs(repo, git, 4)
     git("init", "--quiet", "--bare", "central.git", cwd=repo.parent)
-    found = cluster.Cluster(str(dask.file), remote=str(repo.parent / "central.git"))
+    where = dask.address
+    found = cluster.Cluster(where, remote=str(repo.parent / "central.git"))
     found.repo = open_at(repo)
     found.connect()
     try:
@@ -68,16 +69,12 @@ def test_where_a_worker_is_lost_its_task_comes_back_once_and_a_lost_scheduler_is
         assert dask.scheduler
         dask.scheduler.kill()
         dask.scheduler.wait()
-        with pytest.raises(KernError, match=r"the scheduler at .* is lost"):
-            found.carry(asked[3])
+        assert f"is the scheduler {where} there?" in found.carry(asked[3]).hint
     finally:
         found.close()
 
 
-def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no scheduler file") as told:
-        cluster.Cluster(str(tmp_path / "none.json")).connect()
-    assert "dask scheduler" in told.value.hint
+def test_a_scheduler_that_is_not_there_is_told() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         where = f"127.0.0.1:{free.getsockname()[1]}"
@@ -169,6 +166,5 @@ def test_attempts_come_along_and_none_here_is_overwritten(
 
 def test_a_remote_that_is_not_there_is_told(repo: Path, git: Git) -> None:
     carry, (asked,) = Watched(repo), jobs(repo, git, 1)
-    with pytest.raises(KernError, match="git push failed"):
-        carry.carry(asked)
+    assert "git push failed" in carry.carry(asked).fault
     assert carry.sent == []

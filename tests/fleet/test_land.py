@@ -1,18 +1,17 @@
 """The landing, on real repositories."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kern.errors import KernError
-from kern.fleet.land import Landing
 from kern.git import landing
 from kern.pipeline import landing as pipeline
 from tests.conftest import Git
-from tests.fleet.landings import Project, sh
+from tests.fleet.landings import BACK, DROPPED, LANDED, Project, sh
 
 TASKS = ("one", "two", "three", "four")
-LANDED, BACK, DROPPED = "landed", "sent back", "dropped"
 
 
 @pytest.fixture
@@ -26,18 +25,15 @@ def subjects(git: Git, count: int) -> list[str]:
     return git("log", f"-{count}", "--format=%s").splitlines()
 
 
-def ends(found: list[Landing]) -> list[str]:
-    return [LANDED if one.landed else BACK if one.back else DROPPED for one in found]
-
-
 def kept(git: Git) -> list[str]:
     return git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
 
 
 def test_what_was_proven_on_the_newest_commit_lands_as_it_is(project: Project, git: Git) -> None:
     work = project.work("one", "echo new > new.txt", "echo ONE > a.txt")
-    (landed,) = project.land(work)
-    assert landed == Landing(work.commit, "verified by gate check")
+    fleet = project.fleet()
+    assert project.land(work, fleet=fleet) == [LANDED]
+    assert fleet.settled[0].proved == "verified by gate check"
     assert git("rev-parse", "HEAD") == work.commit and project.gates == []
     assert git("status", "--porcelain") == ""
     assert "- [x] one\n" in (project.root / "SPEC.md").read_text()
@@ -45,8 +41,8 @@ def test_what_was_proven_on_the_newest_commit_lands_as_it_is(project: Project, g
 
 def test_no_word_of_a_kern_that_was_killed_is_proof(project: Project) -> None:
     work = project.work("one", "touch one")
-    unproven = type(work)(work.job, -9, work.commit, papers=work.papers)
-    assert ends(project.land(unproven)) == [LANDED] and project.gates == [False]
+    unproven = replace(work, code=-9, proved="")
+    assert project.land(unproven) == [LANDED] and project.gates == [False]
 
 
 def test_each_task_is_a_commit_and_checked_where_the_branch_has_moved(
@@ -54,7 +50,7 @@ def test_each_task_is_a_commit_and_checked_where_the_branch_has_moved(
 ) -> None:
     works = [project.work(t, f"echo {t} > {t}.txt", learned=f"About {t}.") for t in TASKS]
     found = project.land(*works)
-    assert ends(found) == [LANDED] * 4 and project.gates == [False] * 3
+    assert found == [LANDED] * 4 and project.gates == [False] * 3
     assert subjects(git, 5) == [*(f"Do it: {one}" for one in reversed(TASKS)), "tasks"]
     assert git("status", "--porcelain") == ""
     assert (project.root / "SPEC.md").read_text() == "".join(f"- [x] {one}\n" for one in TASKS)
@@ -73,14 +69,13 @@ def test_a_conflict_goes_back_with_what_it_collided_with_and_is_noted_once(
     works = [project.work(t, f"sed -i s/four/{t}/ a.txt", f"touch {t}.txt") for t in TASKS[:2]]
     found = project.land(*works)
     first = git("rev-parse", "HEAD")
-    assert ends(found) == [LANDED, BACK] and project.gates == []
-    text, back = (project.root / "SPEC.md").read_text(), found[1].back
+    assert found == [LANDED, BACK] and project.gates == []
+    text, (back,) = (project.root / "SPEC.md").read_text(), kept(git)
     why = f"it collides with {first[:7]} (Do it: one) in a.txt"
     assert f"- [ ] two\n  > **Attempt 1:** {why} (kept: kern/attempts/two-" in text
     assert "<<<<<<< branch\none\n=======\ntwo\n>>>>>>> task" in git("show", f"{back}:a.txt")
     assert git("rev-parse", f"{back}^") == first
-    assert '"attempt": 1' in found[1].failed[0] and "leave no such marker" in found[1].failed[0]
-    assert ends(project.land(works[1])) == [BACK]
+    assert project.land(works[1]) == [BACK]
     assert (project.root / "SPEC.md").read_text() == text
     assert git("status", "--porcelain") == " M SPEC.md"
 
@@ -96,7 +91,7 @@ def test_what_a_persons_edits_are_in_the_way_of_waits_and_the_others_go_on_from_
     two = project.work("two", "touch two.txt")
     sh(project.root, edit)
     before, head = git("diff", "HEAD", "--", "a.txt"), git("rev-parse", "HEAD")
-    assert ends(project.land(one, two)) == [LANDED] * 2
+    assert project.land(one, two) == [LANDED] * 2
     assert git("rev-parse", "HEAD") == head and project.gates == [False]
     assert git("diff", "HEAD", "--", "a.txt") == before
     tip = git("rev-parse", landing.waiting(project.site().repo))
@@ -114,7 +109,7 @@ def test_spec_md_that_a_person_edits_meanwhile_keeps_every_line(project: Project
     sh(project.root, "git add SPEC.md; echo mine >> own.txt; git add own.txt; echo more >> own.txt")
     own = git("diff", "--", "own.txt"), git("diff", "--cached", "--", "own.txt")
     spec.write_text(spec.read_text() + "- [ ] six\n")
-    assert ends(project.land(*works)) == [LANDED] * 2
+    assert project.land(*works) == [LANDED] * 2
     lines = [
         "# Plan",
         "- [x] one",
@@ -145,7 +140,7 @@ def test_a_task_that_a_person_took_away_does_not_land_and_its_work_is_kept(
     spec.write_text(spec.read_text().replace(old, new))
     before, text = git("rev-parse", "HEAD"), spec.read_text()
     (end,) = project.land(work)
-    assert (ends([end]), git("rev-parse", "HEAD")) == ([DROPPED], before)
+    assert ([end], git("rev-parse", "HEAD")) == ([DROPPED], before)
     assert why in project.events[-1].text and spec.read_text() == text
     assert project.land(work) == [end]
     (ref,) = kept(git)  # once
@@ -155,8 +150,8 @@ def test_a_task_that_a_person_took_away_does_not_land_and_its_work_is_kept(
 def test_nothing_lands_twice(project: Project, git: Git) -> None:
     work = project.work("one", "touch one.txt")
     twin = project.work("one", "echo other > one.txt", base=work.job.base)
-    assert ends(project.land(work, twin)) == [LANDED, DROPPED]
-    assert ends(project.land(twin, work)) == [DROPPED] * 2
+    assert project.land(work, twin) == [LANDED, DROPPED]
+    assert project.land(twin, work) == [DROPPED] * 2
     assert subjects(git, 2) == ["Do it: one", "tasks"]
 
 
@@ -168,7 +163,7 @@ def test_a_branch_that_moves_or_is_rewritten_is_landed_upon(project: Project, gi
     sh(project.root, "git commit -qam settings")
     works = [project.work(one, f"echo {one} > {one}.txt") for one in TASKS[:2]]
     sh(project.root, "git commit -q --amend -m 'rewritten tasks'")
-    assert ends(project.land(*works)) == [LANDED] * 2
+    assert project.land(*works) == [LANDED] * 2
     assert subjects(git, 4) == ["Do it: two", "Do it: one", "mine", "rewritten tasks"]
     assert len(project.gates) == 3
 
@@ -179,7 +174,7 @@ def test_what_landed_is_brought_along_by_the_next_call(project: Project, git: Gi
     repo = project.site().repo
     assert landing.advance(repo, repo.head(), work.commit, "Do it")
     assert "[x]" not in (project.root / "SPEC.md").read_text()
-    assert ends(project.land(work)) == [DROPPED]
+    assert project.land(work) == [DROPPED]
     assert (project.root / "one.txt").exists() and "4\n" in (project.root / "a.txt").read_text()
     assert git("status", "--porcelain") == "" and git("for-each-ref", "refs/kern") == ""
     assert "- [x] one" in (project.root / "SPEC.md").read_text()
@@ -192,7 +187,7 @@ def test_documents_that_git_ignores_are_written_on_the_disk_alone(
     sh(project.root, "git rm -q --cached SPEC.md", "git add -A", "git commit -qm ignore")
     (project.root / "LEARNINGS.md").write_text("## 2025-01-01 - mine\n\nMy own.\n")
     works = [project.work(t, f"touch {t}.txt", learned=f"About {t}.") for t in TASKS[:2]]
-    assert ends(project.land(*works)) == [LANDED] * 2
+    assert project.land(*works) == [LANDED] * 2
     assert git("show", "--format=", "--name-only", "HEAD") == "two.txt"
     assert (project.root / "SPEC.md").read_text().count("[x]") == 2
     learned = (project.root / "LEARNINGS.md").read_text()
@@ -209,16 +204,16 @@ def test_a_merged_tree_is_checked_in_a_worktree_of_its_own(project: Project, git
     (project.root / "kern.toml").write_text(f"[gates]\ncheck = '{count}'\n{setup}")
     sh(project.root, "git add -A", "git commit -qm settings")
     works = [project.work(one, f"touch {one}.txt") for one in TASKS[:3]]
-    lander = project.lander()
-    found = [lander.land(one) or Landing() for one in works]
-    assert ends(found) == [LANDED, LANDED, BACK], "five texts are one too many"
-    assert found[1].proved == "verified by gate check"
+    fleet = project.fleet()
+    found = project.land(*works, fleet=fleet)
+    assert found == [LANDED, LANDED, BACK], "five texts are one too many"
+    assert fleet.settled[1].proved == "verified by gate check"
     assert not (project.root / "built").exists() and git("status", "--porcelain") == " M SPEC.md"
     assert project.gates == [False, True], "the second; the third, which is known without it"
-    place = lander.yard.place(0)
+    place = fleet.yard.place(0)
     built = (place / "built").read_text()
     assert built == "set up\n" + "x\n" * 3, "set up once, red twice; what git ignores stays"
-    lander.close()
+    fleet.stack.close()
     assert not place.exists() and str(place) not in git("worktree", "list")
 
 
@@ -232,4 +227,4 @@ def test_a_gate_that_is_red_without_the_tasks_blames_none(project: Project, git:
         project.land(*works)
     assert git("rev-parse", "HEAD") == before
     assert "Attempt" not in (project.root / "SPEC.md").read_text()
-    assert ends(project.land(*works, allow_red=True)) == [LANDED] * 2
+    assert project.land(*works, allow_red=True) == [LANDED] * 2

@@ -62,7 +62,7 @@ def test_real_agents_on_a_cluster_land_each_task_once(tmp_path: Path) -> None:
         elsewhere = {**env, "KERN_DIR": str(tmp_path / "workers")}
         with LocalCluster(tmp_path / "dask", elsewhere, workers=2) as cluster:
             done = subprocess.run(
-                [sys.executable, "-m", "kern", "3", "0", "--scheduler", str(cluster.file)],
+                [sys.executable, "-m", "kern", "3", "0", "--scheduler", cluster.address],
                 cwd=root,
                 env=env,
                 stdin=subprocess.DEVNULL,

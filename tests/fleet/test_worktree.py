@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kern.errors import UsageError
-from kern.fleet import work, worker, worktree
+from kern.fleet import work, worktree
 from kern.fleet.work import Job
 from kern.fleet.worktree import Yard
 from kern.git import repository
@@ -40,7 +40,7 @@ def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
     (repo / ".git/info/exclude").write_text("cache\n")
-    worker.carry_out(yard, job(git, repo))
+    worktree.carry_out(yard, job(git, repo))
     root = yard.place(2)
     (root / "cache").write_text("kept\n")
     (root / "left.txt").write_text("a gate's\n")
@@ -105,7 +105,7 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     yard = replace(yard, many=Many(copy=(".env", "conf")))
     first = with_settings(job(git, repo), repo)
     for _ in range(2):
-        came = worker.carry_out(yard, first)
+        came = worktree.carry_out(yard, first)
         assert (came.code, came.fault) == (0, "")
         git("update-ref", "-d", f"refs/heads/{first.branch}")
     root = yard.place(2)
@@ -126,7 +126,7 @@ def test_a_setup_that_fails_or_hangs_is_told_before_a_token_is_spent(
     repo: Path, git: Git, fake: Fake, yard: Yard, setup: str, said: str
 ) -> None:
     (repo / "kern.toml").write_text(f"[worktree]\nsetup = {setup}\n")
-    came = worker.carry_out(yard, with_settings(job(git, repo), repo))
+    came = worktree.carry_out(yard, with_settings(job(git, repo), repo))
     assert said in came.fault
     assert not came.under_way and not came.commit
     assert "worktree.setup in kern.toml" in came.hint
@@ -146,7 +146,7 @@ def test_a_worktree_gets_nothing_from_behind_a_link_and_nothing_that_git_does_no
     git("add", "--all")
     git("commit", "--quiet", "--message=a link")
     (repo / "new.txt").write_text("mine\n")
-    came = worker.carry_out(replace(yard, many=Many(copy=(path,))), job(git, repo))
+    came = worktree.carry_out(replace(yard, many=Many(copy=(path,))), job(git, repo))
     assert f"worktree.copy in kern.toml names {path}: " in came.fault
     assert fake.calls == [] and key.read_text() == "KEY\n"
 
@@ -167,7 +167,7 @@ def test_of_a_folder_that_is_copied_a_worktree_gets_what_git_ignores_and_no_link
     (repo / "conf/x.local/in/x").write_text("mine\n")
     yard = replace(yard, many=Many(copy=("conf",)))
     first = job(git, repo)
-    assert worker.carry_out(yard, first).fault == ""
+    assert worktree.carry_out(yard, first).fault == ""
     conf = yard.place(2) / "conf"
     assert (conf / "x.local/in/x").read_text() == "mine\n"
     assert (conf / "tracked").read_text() == "committed\n"
@@ -175,7 +175,7 @@ def test_of_a_folder_that_is_copied_a_worktree_gets_what_git_ignores_and_no_link
     shutil.rmtree(conf / "x.local/in")
     (conf / "x.local/in").symlink_to(tmp_path / "away")
     git("update-ref", "-d", f"refs/heads/{first.branch}")
-    assert worker.carry_out(yard, first).fault == ""
+    assert worktree.carry_out(yard, first).fault == ""
     assert (conf / "x.local/in/x").read_text() == "mine\n"
     assert (tmp_path / "away/x").read_text() == "theirs\n"
 
@@ -193,7 +193,7 @@ def test_hooks_that_git_does_not_track_run_in_a_worktree(
     git("add", "--all")
     git("commit", "--quiet", "--allow-empty", "--message=hooks")
     git("config", "core.hooksPath", ".husky/_")
-    came = worker.carry_out(yard, job(git, repo))
+    came = worktree.carry_out(yard, job(git, repo))
     assert came.commit == ""
     assert "the pre-commit hook refused" in came.fault and came.under_way
 

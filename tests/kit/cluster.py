@@ -1,5 +1,6 @@
 """A dask cluster of real processes on loopback: a scheduler, workers that can be killed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -38,6 +39,10 @@ class LocalCluster:
             self._end()
             raise
         return self
+
+    @property
+    def address(self) -> str:
+        return str(json.loads(self.file.read_text())["address"])
 
     def __exit__(
         self,
