@@ -5,34 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import Fake, Git, Kern, wait_for
 from tests.fleet.test_loop import IMPLEMENT, Background, left_over, spec
-
-
-@pytest.mark.parametrize("jobs", ["0", "-1", "2.5", "many", "1001", ""])
-def test_a_number_of_workers_is_a_whole_one(repo: Path, kern: Kern, jobs: str) -> None:
-    ran = kern(f"--jobs={jobs}")
-    assert ran.code == 2
-    assert "-j must be a whole number from 1 to 1000, or auto" in ran.err
-    assert "hint: kern -j 4; kern -j auto" in ran.err
-
-
-def test_what_workers_do_not_see_is_said_before_they_begin(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    (repo / "data.csv").write_text("1,2\n")
-    (repo / ".env").write_text("A=1\n")
-    (repo / "kern.toml").write_text('[worktree]\ncopy = [".env"]\n')
-    (repo / ".git/info/exclude").write_text(".env\n")
-    ran = kern("-j", "1", "1")
-    assert ran.code == 0, ran.said
-    said = "1 file has uncommitted changes (data.csv): they stay yours; workers begin with "
-    assert said in ran.out
-    assert " and do not see them: commit what a task needs" in ran.out
-    assert said in kern("-n", "-j", "2").out
-    assert git("status", "--porcelain") == "?? data.csv\n?? kern.toml"
 
 
 def test_a_worktree_that_is_deleted_under_a_worker_is_made_anew(
@@ -92,22 +66,4 @@ def test_a_branch_switched_under_the_run_ends_it_and_nothing_is_lost(
     git("switch", "--quiet", "main")
     assert kern("-j", "2").code == 0
     assert git("log", "--format=%s", "main").splitlines().count("do the task") == 1
-    assert left_over(git) == []
-
-
-def test_what_every_commit_meets_ends_the_run_and_the_finished_work_waits(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    spec(repo, git, "one", "two", "three")
-    hook = repo / ".git/hooks/commit-msg"
-    hook.write_text("#!/bin/sh\necho no key\nexit 1\n")
-    hook.chmod(0o755)
-    fake.script(implement=[IMPLEMENT])
-    ran = kern("-j", "1", "3")
-    assert ran.code == 1, ran.said
-    assert 'kern: the commit-msg hook refused: "no key"' in ran.err
-    assert fake.stages.count("implement") == 1, "the others would meet it as well"
-    hook.unlink()
-    assert kern("-j", "1", "3").code == 0
-    assert fake.stages.count("implement") == 3
     assert left_over(git) == []

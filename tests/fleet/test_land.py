@@ -63,23 +63,6 @@ def test_each_task_is_a_commit_and_checked_where_the_branch_has_moved(
     assert git("log", "-g", "-1", "--format=%gs") == "commit: Do it: four"
 
 
-def test_a_conflict_goes_back_with_what_it_collided_with_and_is_noted_once(
-    project: Project, git: Git
-) -> None:
-    works = [project.work(t, f"sed -i s/four/{t}/ a.txt", f"touch {t}.txt") for t in TASKS[:2]]
-    found = project.land(*works)
-    first = git("rev-parse", "HEAD")
-    assert found == [LANDED, BACK] and project.gates == []
-    text, (back,) = (project.root / "SPEC.md").read_text(), kept(git)
-    why = f"it collides with {first[:7]} (Do it: one) in a.txt"
-    assert f"- [ ] two\n  > **Attempt 1:** {why} (kept: kern/attempts/two-" in text
-    assert "<<<<<<< branch\none\n=======\ntwo\n>>>>>>> task" in git("show", f"{back}:a.txt")
-    assert git("rev-parse", f"{back}^") == first
-    assert project.land(works[1]) == [BACK]
-    assert (project.root / "SPEC.md").read_text() == text
-    assert git("status", "--porcelain") == " M SPEC.md"
-
-
 @pytest.mark.parametrize(
     "edit",
     ["echo mine >> a.txt", "echo mine >> a.txt; git add a.txt", "rm a.txt", "echo my > one.txt"],
@@ -125,28 +108,6 @@ def test_spec_md_that_a_person_edits_meanwhile_keeps_every_line(project: Project
     assert (git("diff", "--", "own.txt"), git("diff", "--cached", "--", "own.txt")) == own
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("] one\n", "] one and more\n", "it is no longer in SPEC.md"),
-        ("- [ ] one\n", "- [x] one\n", "you ticked it yourself"),
-    ],
-)
-def test_a_task_that_a_person_took_away_does_not_land_and_its_work_is_kept(
-    project: Project, git: Git, old: str, new: str, why: str
-) -> None:
-    work = project.work("one", "touch one.txt")
-    spec = project.root / "SPEC.md"
-    spec.write_text(spec.read_text().replace(old, new))
-    before, text = git("rev-parse", "HEAD"), spec.read_text()
-    (end,) = project.land(work)
-    assert ([end], git("rev-parse", "HEAD")) == ([DROPPED], before)
-    assert why in project.events[-1].text and spec.read_text() == text
-    assert project.land(work) == [end]
-    (ref,) = kept(git)  # once
-    assert "one.txt" in git("ls-tree", "--name-only", ref)
-
-
 def test_nothing_lands_twice(project: Project, git: Git) -> None:
     work = project.work("one", "touch one.txt")
     twin = project.work("one", "echo other > one.txt", base=work.job.base)
@@ -166,18 +127,6 @@ def test_a_branch_that_moves_or_is_rewritten_is_landed_upon(project: Project, gi
     assert project.land(*works) == [LANDED] * 2
     assert subjects(git, 4) == ["Do it: two", "Do it: one", "mine", "rewritten tasks"]
     assert len(project.gates) == 3
-
-
-def test_what_landed_is_brought_along_by_the_next_call(project: Project, git: Git) -> None:
-    """As after a kill right behind the transaction."""
-    work = project.work("one", "touch one.txt", "sed -i s/four/4/ a.txt", learned="It can.")
-    repo = project.site().repo
-    assert landing.advance(repo, repo.head(), work.commit, "Do it")
-    assert "[x]" not in (project.root / "SPEC.md").read_text()
-    assert project.land(work) == [DROPPED]
-    assert (project.root / "one.txt").exists() and "4\n" in (project.root / "a.txt").read_text()
-    assert git("status", "--porcelain") == "" and git("for-each-ref", "refs/kern") == ""
-    assert "- [x] one" in (project.root / "SPEC.md").read_text()
 
 
 def test_documents_that_git_ignores_are_written_on_the_disk_alone(

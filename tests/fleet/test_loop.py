@@ -43,20 +43,6 @@ def left_over(git: Git) -> list[str]:
     return [*git("worktree", "list").splitlines()[1:], *refs.split()]
 
 
-def test_workers_have_the_runs_yes_to_what_comes_with_a_task_meanwhile(
-    repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("KERN_TRUST")
-    spec(repo, git, "one", "two")
-    own_gate = "grep -q new kern.toml || printf '[gates]\\nnew = \"true\"\\n' > kern.toml"
-    fake.script(implement=[{**IMPLEMENT, "run": [own_gate, "mktemp made-XXXXXX"]}])
-    ran = kern("-j", "1")
-    assert ran.code == 0, ran.said
-    assert "2 done, 1 unverified" in ran.out
-    ran = kern("check")
-    assert ran.code == 2 and "  gate new: true\n" in ran.err
-
-
 @needs_bwrap
 @pytest.mark.parametrize("how", ["", "copy"])
 def test_in_a_sandbox_a_worker_tests_its_own_tree_whatever_leads_back(

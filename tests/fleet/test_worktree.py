@@ -41,53 +41,21 @@ def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
 ) -> None:
     (repo / ".git/info/exclude").write_text("cache\n")
     worktree.carry_out(yard, job(git, repo))
-    root = yard.place(2)
-    (root / "cache").write_text("kept\n")
-    (root / "left.txt").write_text("a gate's\n")
-    (root / "a.txt").write_text("changed\n")
-    git("branch", "--force", "other", "HEAD")
-    made = worktree.make(yard, 2, git("rev-parse", "HEAD"), "-B", "kern/work/x-123456")
-    assert made.root == root
+    root, name = yard.place(2), "kern/work/x-123456"
+    for file in ("cache", "left.txt", "a.txt"):
+        (root / file).write_text("a gate's\n")
+    worktree.make(yard, 2, git("rev-parse", "HEAD"), "-B", name)
     assert (root / "cache").exists() and not (root / "left.txt").exists()
     assert (root / "a.txt").read_text() == (repo / "a.txt").read_text()
-    assert not (root / "work.txt").exists()
-    assert worktree.numbers(yard) == {2: "kern/work/x-123456"}
+    assert worktree.numbers(yard) == {2: name}
+    git("worktree", "lock", str(root))
+    shutil.rmtree(root)
+    assert worktree.of(yard, 2) is None
+    assert worktree.make(yard, 2, name).head().branch == name
+    (root / ".git").unlink()  # something else lies there
+    assert worktree.make(yard, 2, name).head().branch == name
     worktree.remove(yard, 2)
-    assert not root.exists()
-    assert len(git("worktree", "list").splitlines()) == 1
-
-
-def test_a_folder_that_is_gone_is_made_anew(repo: Path, git: Git, yard: Yard) -> None:
-    name, head = work.branch("main", KEY), git("rev-parse", "HEAD")
-    made = worktree.make(yard, 1, head, "-B", name)
-    shutil.rmtree(made.root)
-    assert worktree.of(yard, 1) is None
-    assert worktree.make(yard, 1, name).head().branch == name
-    git("worktree", "lock", str(made.root))
-    shutil.rmtree(made.root)
-    assert worktree.make(yard, 1, head, "-B", name).head().commit == head
-    (made.root / ".git").unlink()  # something else lies there
-    assert worktree.make(yard, 1, head, "-B", name).head().commit == head
-    git("worktree", "lock", str(made.root))
-    (made.root / ".git").unlink()
-    worktree.remove(yard, 1)
-    assert len(git("worktree", "list").splitlines()) == 1
-
-
-def test_git_forgets_kerns_worktree_and_no_other_that_is_not_there_just_now(
-    repo: Path, git: Git, yard: Yard, tmp_path: Path
-) -> None:
-    away, disk = tmp_path / "disk" / "mine", tmp_path / "disk"
-    git("worktree", "add", "--quiet", "--detach", str(away))
-    places = [worktree.make(yard, n, "HEAD", "-B", f"kern/work/{n}").root for n in (1, 2, 3)]
-    git("worktree", "lock", str(places[1]))
-    (places[1] / ".git").unlink()  # git can only be asked to remove it once it is gone
-    disk.rename(tmp_path / "unplugged")
-    worktree.remove(yard, 2)
-    shutil.rmtree(places[2])
-    worktree.remove(yard, 3)
-    listed = git("worktree", "list", "--porcelain")
-    assert [str(place) in listed for place in (*places, away)] == [True, False, False, True]
+    assert not root.exists() and len(git("worktree", "list").splitlines()) == 1
 
 
 def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, yard: Yard) -> None:
@@ -116,67 +84,53 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     assert (repo / "../set-up").read_text() == "2 20080\n"  # once, and the worker is told
 
 
-@pytest.mark.parametrize(
-    ("setup", "said"),
-    [
-        ("{ run = 'sleep 60', timeout = '1s' }", "not done after 1 s"),
-    ],
-)
-def test_a_setup_that_fails_or_hangs_is_told_before_a_token_is_spent(
-    repo: Path, git: Git, fake: Fake, yard: Yard, setup: str, said: str
+def test_a_setup_that_hangs_is_told_before_a_token_is_spent(
+    repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
-    (repo / "kern.toml").write_text(f"[worktree]\nsetup = {setup}\n")
+    (repo / "kern.toml").write_text("[worktree]\nsetup = { run = 'sleep 60', timeout = '1s' }\n")
     came = worktree.carry_out(yard, with_settings(job(git, repo), repo))
-    assert said in came.fault
-    assert not came.under_way and not came.commit
-    assert "worktree.setup in kern.toml" in came.hint
-    assert fake.calls == []
+    assert "not done after 1 s" in came.fault and "worktree.setup in kern.toml" in came.hint
+    assert not (came.under_way or came.commit or fake.calls)
 
 
 @pytest.mark.parametrize("path", ["gone", "abs/key", "new.txt", "a.txt"])
-def test_a_worktree_gets_nothing_from_behind_a_link_and_nothing_that_git_does_not_ignore(
-    repo: Path, git: Git, fake: Fake, yard: Yard, tmp_path: Path, path: str
+def test_what_git_does_not_ignore_or_is_behind_a_link_is_not_copied(
+    repo: Path, git: Git, tmp_path: Path, path: str
 ) -> None:
     """A link that git tracks is in the worktree as well: behind it both paths are one file."""
-    key = tmp_path / "ssh/key"
-    key.parent.mkdir()
-    key.write_text("KEY\n")
-    (repo / "abs").symlink_to(key.parent)
+    (tmp_path / "ssh").mkdir()
+    (tmp_path / "ssh/key").write_text("KEY\n")
+    (repo / "abs").symlink_to(tmp_path / "ssh")
     (repo / ".gitignore").write_text("*.local\nkey\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=a link")
     (repo / "new.txt").write_text("mine\n")
-    came = worktree.carry_out(replace(yard, many=Many(copy=(path,))), job(git, repo))
-    assert f"worktree.copy in kern.toml names {path}: " in came.fault
-    assert fake.calls == [] and key.read_text() == "KEY\n"
+    with pytest.raises(UsageError, match=f"worktree.copy in kern.toml names {path}: "):
+        worktree.check(repository.open_at(repo), Many(copy=(path,)))
 
 
-def test_of_a_folder_that_is_copied_a_worktree_gets_what_git_ignores_and_no_link_is_followed(
+def test_of_a_folder_what_git_ignores_is_copied_and_no_link_is_followed(
     repo: Path, git: Git, fake: Fake, yard: Yard, tmp_path: Path
 ) -> None:
     (tmp_path / "away").mkdir()
     (tmp_path / "away/x").write_text("theirs\n")
-    (repo / "conf").mkdir()
+    (repo / "conf/x.local/in").mkdir(parents=True)
     (repo / "conf/tracked").write_text("committed\n")
-    (repo / "conf/link").symlink_to(tmp_path / "away")
     (repo / ".git/info/exclude").write_text("*.local\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=settings")
     (repo / "conf/tracked").write_text("changed\n")
-    (repo / "conf/x.local/in").mkdir(parents=True)
     (repo / "conf/x.local/in/x").write_text("mine\n")
     yard = replace(yard, many=Many(copy=("conf",)))
-    first = job(git, repo)
-    assert worktree.carry_out(yard, first).fault == ""
     conf = yard.place(2) / "conf"
-    assert (conf / "x.local/in/x").read_text() == "mine\n"
-    assert (conf / "tracked").read_text() == "committed\n"
-    # What a task has left in the worktree leads nowhere either.
-    shutil.rmtree(conf / "x.local/in")
-    (conf / "x.local/in").symlink_to(tmp_path / "away")
-    git("update-ref", "-d", f"refs/heads/{first.branch}")
-    assert worktree.carry_out(yard, first).fault == ""
-    assert (conf / "x.local/in/x").read_text() == "mine\n"
+    for _ in range(2):
+        assert worktree.carry_out(yard, job(git, repo)).fault == ""
+        assert (conf / "x.local/in/x").read_text() == "mine\n"
+        assert (conf / "tracked").read_text() == "committed\n"
+        # What a task has left in the worktree leads nowhere either.
+        shutil.rmtree(conf / "x.local/in")
+        (conf / "x.local/in").symlink_to(tmp_path / "away")
+        git("update-ref", "-d", f"refs/heads/{job(git, repo).branch}")
     assert (tmp_path / "away/x").read_text() == "theirs\n"
 
 
