@@ -1,6 +1,7 @@
 """What is handed out next."""
 
 from collections.abc import Collection
+from pathlib import Path
 
 import pytest
 

@@ -110,50 +110,31 @@ def test_plain_kern_settles_what_many_at_once_have_left(
     assert git("log", "--format=%s").splitlines().count("do the task") == 2
 
 
-def test_ctrl_c_ends_all_at_once_and_the_next_run_goes_on(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
+@pytest.mark.parametrize("how", ["at once", "stop"])
+def test_all_end_at_once_or_with_their_stages_and_the_next_run_goes_on(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, how: str
 ) -> None:
     spec(repo, git, "one", "two")
-    fake.script(implement=[{**IMPLEMENT, "sleep": 60}, {**IMPLEMENT, "sleep": 60}, IMPLEMENT])
-    first = background("-j", "2")
-    wait_for(lambda: fake.stages.count("implement") == 2)
-    began = time.monotonic()
-    first.send_signal(signal.SIGINT)
-    _, err = first.communicate(timeout=60)
-    assert first.returncode == 130
-    assert "2 tasks in progress: kern -j 2 goes on" in err
-    assert "SIGTERM" not in kern("report").out
-    assert time.monotonic() - began < 30
-    assert agents() == []
-    assert len(left_over(git)) >= 4  # they wait to be resumed
-    ran = kern("-j", "2")
-    assert ran.code == 0, ran.said
-    assert left_over(git) == []
-    assert fake.stages.count("research") == 2
-
-
-def test_stop_lets_stages_end_and_lands_what_is_finished(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
-) -> None:
-    spec(repo, git, "one", "two")
-    go = repo.parent / "go"
+    go, stop = repo.parent / "go", how == "stop"
     waits = {**IMPLEMENT, "run": [f"until [ -e {go} ]; do sleep 0.1; done", *IMPLEMENT["run"]]}
     fake.script(implement=[waits, waits, IMPLEMENT])
     first = background("-j", "2")
     wait_for(lambda: fake.stages.count("implement") == 2)
-    assert kern("stop").code == 0
-    wait_for(lambda: len([*(repo / ".git/worktrees").glob("*/kern.request")]) == 2)
-    go.touch()
+    if stop:
+        assert kern("stop").code == 0
+        wait_for(lambda: len([*(repo / ".git/worktrees").glob("*/kern.request")]) == 2)
+        go.touch()
+    else:
+        first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=60)
-    assert first.returncode == 0, out + err
-    assert fake.stages.count("commit") == 0
-    assert fake.stages.count("implement") == 2
-    assert "asked to stop" in out
-    assert "stopped, as asked; the next kern -j 2 goes on with: 2 tasks in progress\n" in out
+    assert first.returncode == (0 if stop else 130), out + err
+    told = "goes on with: 2 tasks in progress" if stop else "2 tasks in progress: kern -j 2 goes on"
+    assert told in out + err and "SIGTERM" not in kern("report").out
+    assert agents() == [] and len(left_over(git)) >= 4  # they wait to be resumed
     ran = kern("-j", "2")
     assert ran.code == 0, ran.said
-    assert (fake.stages.count("research"), fake.stages.count("implement")) == (2, 2)
-    assert left_over(git) == []
+    assert left_over(git) == [] and fake.stages.count("research") == 2
+    assert fake.stages.count("implement") == (2 if stop else 4)
 
 
 def test_the_budget_holds_for_all_workers_together(

@@ -161,7 +161,6 @@ SITE = ".venv/lib/python3.11/site-packages"
     ("make", "found"),
     [
         (f"echo {{root}}/src > {SITE}/_p.pth", "_p.pth"),
-        (f"echo {{root}} > {SITE}/p.egg-link", "p.egg-link"),
         (
             f'echo \'MAPPING = {{{{"p": "{{root}}/src"}}}}\' > {SITE}/__editable___p.py',
             "__editable",
@@ -169,7 +168,6 @@ SITE = ".venv/lib/python3.11/site-packages"
         ("echo CMAKE_HOME_DIRECTORY:INTERNAL={root} > .venv/CMakeCache.txt", "CMakeCache.txt"),
         ("ln -s {root}/packages/a .venv/a", "a"),
         ("ln -s {root}/.venv/lib .venv/lib64", ""),
-        ("ln -s ../a.txt .venv/b", ""),
         (f"echo {{root}}2/src > {SITE}/_p.pth; echo import os > {SITE}/r.pth", ""),
         ("ln -s {root}2/x .venv/x; echo {root} > .venv/bin-activate", ""),
     ],
