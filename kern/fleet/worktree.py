@@ -22,8 +22,7 @@ from kern.errors import KernError, UsageError
 from kern.fleet import work
 from kern.fleet.work import Job, Work
 from kern.git import history, refs, repository
-from kern.git.repository import Repo
-from kern.git.room import outermost
+from kern.git.repository import Repo, outermost
 from kern.git.shadow import PROMPTS
 from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage

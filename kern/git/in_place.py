@@ -14,8 +14,8 @@ from pathlib import Path
 
 from kern.git import history, refs
 from kern.git.environment import GitFailed
-from kern.git.repository import DOCUMENTS, Head, Repo
-from kern.git.room import MOST_COPIED, Room, outermost
+from kern.git.repository import DOCUMENTS, Head, Repo, outermost
+from kern.git.room import MOST_COPIED, Room
 from kern.model import Key
 from kern.plain import some
 from kern.system import process, workspace

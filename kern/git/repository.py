@@ -21,6 +21,9 @@ from kern.system import process, waits, workspace
 DOCUMENTS = (SPEC, LEARNINGS)  # which kern writes: in no change of a task's
 LINK, SUBMODULE, FOLDER = "120000", "160000", "40000"  # modes of what is no file
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
+# Tools make them anew, and some believe what they find there.
+REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
+_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 _MODES = {"100664": "100644"}  # in trees of early gits; git takes it so as well
 _ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _PAUSE = 0.1  # seconds between two tries at a lock
@@ -355,6 +358,18 @@ class Repo:
 def left_out(path: str) -> bool:
     """Of a task's change, since kern writes it."""
     return path in DOCUMENTS or f"{path}/".startswith(".kern/")
+
+
+def outermost(repo: Repo) -> list[str]:
+    """The files and, with a slash at the end, whole folders that git ignores, but for kern's own
+    and what tools make anew.
+    """
+    found: list[str] = []
+    for path in sorted(repo.paths(*_IGNORED)):
+        inside = found and found[-1].endswith("/") and path.startswith(found[-1])
+        if not inside and not left_out(path) and not path.endswith(REMADE):
+            found.append(path)
+    return found
 
 
 def open_at(folder: Path, *, reading: bool = False) -> Repo:

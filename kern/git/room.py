@@ -4,20 +4,22 @@ run began lies in it, too.
 """
 
 import contextlib
+import filecmp
 import os
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from time import time_ns
 
+from kern.git import submodules
 from kern.git.environment import GitFailed
-from kern.git.repository import DOCUMENTS, SUBMODULE, Entry, Repo, left_out
+from kern.git.repository import DOCUMENTS, REMADE, Repo
 from kern.system import workspace
 
 MOST_MOUNTS = 100  # the outer ones first
 MOST_COPIED = 50 << 20  # bytes of an ignored file
-# Tools make them anew, and some believe what they find there.
-_REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
-_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+# Whatever the person's settings let git overlook.
+_EXACTLY = ("-c", "core.trustctime=1", "-c", "core.checkStat=default", "-c", "core.ignoreStat=0")
 
 
 class Room:
@@ -31,45 +33,29 @@ class Room:
         self.place = repo.git_dir / "kern" / name
         self.tree = self.place / "tree"
         self.index = self.place / "index"  # of the last filling
+        self.recent = self.place / "recent"  # what it wrote
+        self.seen = self.place / "seen"  # the person's index, as it was then
         places = (("DIR", repo.git_dir), ("WORK_TREE", self.tree), ("INDEX_FILE", self.index))
         self.env = {f"GIT_{name}": str(path) for name, path in places}
         self.over = self.place / "over"  # what children write over the ignored folders
         self.own: tuple[str, ...] = (*DOCUMENTS, ".kern")  # in no candidate
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
-        rows = home.paths("ls-files", "-z", "--stage")  # what an agent adds may obey it
-        self._submodules = [row.partition("\t")[2] for row in rows if row.startswith(SUBMODULE)]
+        self._submodules = submodules.listed(home)  # what an agent adds may obey it
         self.differing: list[str] = []  # of them, which the person has otherwise
-        self.pristine = ""  # the tree that it holds, where no child could write there since
 
     def fill(self, tree: str) -> list[str]:
         """What it held beside a tree, which is gone. Raises KernError where the disk is full."""
-        remove(self.over)
-        pristine, self.pristine = self.pristine, ""
-        if tree == pristine:
-            self._date(tree)
-            return []
+        workspace.remove(self.over)
         with workspace.reported(self.tree):
             gone = self._read(tree)
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
             mounted.sort(key=lambda path: (path.count("/"), path))
             self.absent = mounted[MOST_MOUNTS:]
-            self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(tree))
+            same, self.differing = submodules.fill(self._submodules, self.home, tree, self.tree)
+            self.mounts = (*mounted[:MOST_MOUNTS], *same)
             for name in (".git", *self.mounts):
                 self.make_place(name)
-        return gone
-
-    def lay(self, folder: Path) -> None:
-        """The folder's files over its own, until it is filled again. No link leads them out."""
-        for above, _, names in os.walk(folder):
-            place = self.tree / Path(above).relative_to(folder)
-            if place.is_symlink() or place.is_file():
-                place.unlink()
-            place.mkdir(exist_ok=True)
-            for name in names:
-                if (target := place / name).is_dir() and not target.is_symlink():
-                    remove(target)
-                target.unlink(missing_ok=True)
-                shutil.copy(Path(above, name), target)
+        return [path for path in gone if not path.endswith(REMADE)]
 
     def accept(self, tree: str) -> None:
         """A tree that it holds, or that is kept elsewhere."""
@@ -79,7 +65,7 @@ class Room:
         place = self.tree / name
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.mkdir() if (self.home.root / name).is_dir() else place.touch()
+            place.mkdir() if (self.home.root / name).is_dir() else place.touch(exist_ok=False)
 
     def candidate(self) -> str:
         """The tree that it holds by now. Its index stays that of the last filling, so that the next
@@ -102,59 +88,66 @@ class Room:
         self.index.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed
         fresh = not self.index.exists()
         try:
-            if not fresh:
-                self._forget_touched()
-            self.repo.git("read-tree", "--reset", "-u", tree, env=self.env)
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
-            gone = {line.removeprefix("Removing ") for line in out.splitlines()}
-            if any(path[-1] != "/" for path in gone.difference(self.ignored)):
-                # It may have been a link in a folder's place, and git took what lay behind for it.
-                self.repo.git("read-tree", "--reset", "-u", tree, env=self.env)
-        except GitFailed:
+            was = self.repo.text("write-tree", env=self.env)
+            written = [] if fresh else self._touched()
+            if was != tree:
+                written += self.repo.paths("diff-tree", "-r", "-z", "--name-only", was, tree)
+            if written:
+                self.repo.git(*_EXACTLY, "read-tree", "--reset", "-u", tree, env=self.env)
+        except (GitFailed, OSError):
             if fresh:
                 raise
-            remove(self.tree)  # with what is closed to git
+            workspace.remove(self.tree)  # with what is closed to git
             self.index.unlink()
             return self._read(tree)
-        self._date(tree)
-        return [path for path in gone if not path.endswith(_REMADE)]
+        self._date(tree, written)
+        return [line.removeprefix("Removing ") for line in out.splitlines()]
 
-    def _forget_touched(self) -> None:
-        """What a child has touched since the last filling is written anew: git knows a file by its
-        size and seconds, and some settings let it know even less.
+    def _touched(self) -> list[str]:
+        """What a child has changed since the last filling, or merely touched. git knows a file by
+        its size and seconds: what was written just before is removed.
         """
-        filled, touched = os.stat(self.index).st_ctime_ns, dict[str, Entry | None]()
-        for row in self.repo.paths("ls-files", "-z", "--stage", env=self.env):
-            known, _, path = row.partition("\t")
-            with contextlib.suppress(OSError):
-                if os.lstat(f"{self.tree}/{path}").st_ctime_ns > filled:
-                    touched[path] = Entry(*known.split(" ")[:2])
-        self.repo.update_index(touched, self.env)
+        filled = os.stat(self.index).st_ctime_ns
+        for path in filter(None, os.fsdecode(self.recent.read_bytes()).split("\0")):
+            place = self.tree / path
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                if os.lstat(place).st_ctime_ns > filled and not self._is_behind_link(place):
+                    place.unlink()
+        return self.repo.paths(*_EXACTLY, "diff-files", "-z", "--name-only", env=self.env)
 
-    def _date(self, tree: str) -> None:
+    def _date(self, tree: str, written: Collection[str]) -> None:
         """What is the person's byte for byte gets its time: else a build takes all for changed. The
-        rest is newer than what they have built of their edits, which is none of this.
+        rest is newer than what they have built of their edits, which is none of this. The others
+        are as they were `seen` at the last filling.
         """
-        with self.home.private_index() as env:
-            self.home.run("update-index", "-q", "--refresh", env=env)
-            other = {*self.home.paths("diff-index", "-z", "--name-only", tree, env=env)}
-        here = {*self.repo.paths("ls-files", "-z", env=self.env)}
-        for path in here & other:
-            with contextlib.suppress(OSError):
-                os.utime(self.tree / path, follow_symlinks=False)
-        for path in here - other:
-            with contextlib.suppress(OSError):
-                when = os.lstat(f"{self.home.root}/{path}").st_mtime_ns
-                if when != os.lstat(place := f"{self.tree}/{path}").st_mtime_ns:
-                    os.utime(place, ns=(when, when), follow_symlinks=False)
-        self.repo.git("update-index", "-q", "--refresh", env=self.env)
+        with self.home.private_index() as now:
+            env = {"GIT_INDEX_FILE": str(self.seen)} if self.seen.exists() else now
+            look = ("diff-index", "-z", "--name-only", "--diff-filter=a", tree)
+            other = {*self.home.paths(*look, env=env)}.difference(self.own)
+            same = {*written} - other  # by git's word
+            same.update(filecmp.cmpfiles(self.home.root, self.tree, other)[0])
+            dated = same.union(other.difference(written))
+            for path in dated:
+                with contextlib.suppress(OSError):
+                    when = (
+                        os.lstat(self.home.root / path).st_mtime_ns if path in same else time_ns()
+                    )
+                    os.utime(self.tree / path, ns=(when, when), follow_symlinks=False)
+            self.recent.write_bytes(os.fsencode("\0".join(same.union(other))))
+            if dated:
+                self.repo.run(*_EXACTLY, "update-index", "-q", "--refresh", env=self.env)
+            # The next one names these as well, whatever they are like by then.
+            self.home.update_index(dict.fromkeys(other - same), now)
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(now["GIT_INDEX_FILE"], self.seen)
         os.utime(self.index)
 
     def _copy(self, path: str) -> bool:
         """Whether nothing of it is left to mount."""
         source, target = self.home.root / path, self.tree / path
-        if not self._is_free(target):
-            return True
+        if os.path.lexists(target) or self._is_behind_link(target):
+            return True  # it may lead out
         link, file = os.path.islink(source), os.path.isfile(source)
         with contextlib.suppress(FileNotFoundError, PermissionError):
             if link or (file and os.path.getsize(source) <= MOST_COPIED):
@@ -163,59 +156,5 @@ class Room:
                 return True
         return not (file or os.path.isdir(source))
 
-    def _is_free(self, place: Path) -> bool:
-        """Whether the tree has nothing there, no link on the way above all, which may lead out."""
-        return not (os.path.lexists(place) or self._is_behind_link(place))
-
     def _is_behind_link(self, place: Path) -> bool:
-        above = (one for one in place.parents if one.is_relative_to(self.tree))
-        return any(map(os.path.islink, above))
-
-    def _fill_submodules(self, tree: str) -> list[str]:
-        """Of one that the person has as it is to be committed what lies there is to be mounted,
-        with all that it ignores; of another there are the files of its commit.
-        """
-        same, self.differing = [], []
-        for path in self._submodules:
-            entry, theirs = self.repo.entry(tree, path), self.home.root / path
-            if not (entry and entry.is_submodule and (theirs / ".git").exists()):
-                continue
-            how = ("--quiet", "--ignore-submodules=none", tree, "--", f":(top,literal){path}")
-            if not self.home.run("diff-index", *how)[0]:
-                same.append(path)
-                continue
-            self.differing.append(path)
-            remove(place := self.tree / path)
-            place.mkdir(parents=True)
-            env = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(self.place / "submodule")}
-            self.home.run("-C", str(theirs), "read-tree", "--reset", "-u", entry.blob, env=env)
-            if (theirs / ".git").is_file():
-                shutil.copyfile(theirs / ".git", place / ".git")
-        return same
-
-
-# ---------------------------------------------------------------- what git sees, and ignores
-
-
-def outermost(repo: Repo) -> list[str]:
-    """The files and, with a slash at the end, whole folders that git ignores, but for kern's own
-    and what tools make anew.
-    """
-    found: list[str] = []
-    for path in sorted(repo.paths(*_IGNORED)):
-        inside = found and found[-1].endswith("/") and path.startswith(found[-1])
-        if not inside and not left_out(path) and not path.endswith(_REMADE):
-            found.append(path)
-    return found
-
-
-def remove(folder: Path) -> None:
-    """An overlay leaves a folder that its owner must open before it can go, tools leave read-only
-    ones. A gate may have left links: none is followed.
-    """
-    for above, names, _ in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                if not os.path.islink(place := os.path.join(above, name)):
-                    os.chmod(place, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+        return any(os.path.islink(one) for one in place.parents if one.is_relative_to(self.tree))

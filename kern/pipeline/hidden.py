@@ -3,6 +3,7 @@ theirs laid over it; of all that no agent learns more than that it is red.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from kern.model import Result
 from kern.pipeline import preflight
 from kern.pipeline.site import Site
 from kern.sandbox import wall
+from kern.system import workspace
 
 
 def gate(site: Site) -> Gate | None:
@@ -52,7 +54,7 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
     def furnish(exact: str, mounted: bool) -> wall.Room | None:
         room = site.rooms.for_proof(exact, site.repo.head())
         if setting.hidden:
-            site.rooms.room.lay(_folder(setting))
+            lay(_folder(setting), site.rooms.room.tree)
         return room
 
     site.caller.heed()
@@ -69,3 +71,17 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
 
 def _folder(setting: Gate) -> Path:
     return Path(os.path.realpath(os.path.expanduser(setting.hidden))) if setting.hidden else Path()
+
+
+def lay(folder: Path, tree: Path) -> None:
+    """The folder's files over those of a room, until it is filled again. No link leads them out."""
+    for above, _, names in os.walk(folder):
+        place = tree / Path(above).relative_to(folder)
+        if place.is_symlink() or place.is_file():
+            place.unlink()
+        place.mkdir(exist_ok=True)
+        for name in names:
+            if (target := place / name).is_dir() and not target.is_symlink():
+                workspace.remove(target)
+            target.unlink(missing_ok=True)
+            shutil.copy(Path(above, name), target)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from kern.git import in_place, shadow
 from kern.git.in_place import InPlace
-from kern.git.repository import DOCUMENTS, Head, Repo
-from kern.git.room import Room, outermost, remove
+from kern.git.repository import DOCUMENTS, Head, Repo, outermost
+from kern.git.room import Room
 from kern.sandbox import wall
+from kern.system import workspace
 
 _LAYER = "layer"  # what agents of this run put into ignored folders, of tasks that have landed
 
@@ -29,12 +30,13 @@ class Rooms:
     place: InPlace | None = None  # the person's tree, where a run works in it
     layers: list[Path] = field(default_factory=list)  # the newest first
     _installed: Path = field(init=False)  # by the task's agent, into ignored folders
+    _pristine: str = ""  # the tree that it holds, where no agent could write there since
     _left: Path = field(init=False)  # a list of what else it made that git ignores
 
     def __post_init__(self) -> None:
         self._installed, self._left = (self.room.place / one for one in ("installed", "left"))
         for old in self.room.place.glob(f"{_LAYER}*"):
-            remove(old)
+            workspace.remove(old)
 
     @property
     def work(self) -> Room:
@@ -47,11 +49,12 @@ class Rooms:
 
     def for_agent(self, tree: str, head: Head, *, writes: bool = True) -> wall.Room | None:
         """With that tree and nothing of an earlier attempt; None: in place."""
-        self.work.fill(tree)
+        if tree != self._pristine:
+            self.work.fill(tree)
         if not self.mounted:
             return None
-        self.room.pristine = "" if writes else tree
-        remove(self._installed)
+        self._pristine = "" if writes else tree
+        workspace.remove(self._installed)
         self._left.unlink(missing_ok=True)
         for name in DOCUMENTS:
             if (self.repo.root / name).is_file():
@@ -62,6 +65,7 @@ class Rooms:
         """With exactly that tree, and what the agent put into ignored folders; None: in place,
         where a gate must run that may not be `mounted`.
         """
+        self._pristine = ""
         if not (self.held and mounted):
             self.put_back(tree)
             return None

@@ -21,8 +21,8 @@ from kern.events import Sink, StageStarted, Warned
 from kern.git import history, in_place, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.refs import StartRef
-from kern.git.repository import Repo
-from kern.git.room import Room, outermost
+from kern.git.repository import Repo, outermost
+from kern.git.room import Room
 from kern.journal import store
 from kern.model import Marker
 from kern.models import ROLES

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from kern.git.repository import open_at
-from kern.git.room import Room, outermost
+from kern.git.repository import open_at, outermost
+from kern.git.room import Room
 from kern.person import Holding, Mode
+from kern.pipeline.hidden import lay
 from kern.sandbox import confine, wall
 from kern.sandbox.confine import Sandbox, chosen
 from kern.sandbox.means import Overlays
@@ -224,7 +225,7 @@ def test_what_is_laid_over_it_leaves_by_no_link_and_goes_with_the_next_filling(
     git("add", "--all")
     room, tree = room_of(repo), git("write-tree")
     room.fill(tree)
-    room.lay(hidden)
+    lay(hidden, room.tree)
     laid = [room.tree / name for name in ("tests/sub/t.py", "own.txt", "folder")]
     assert [one.read_text() for one in laid] == ["hidden\n"] * 3
     assert [one.name for one in outside.iterdir()] == ["own.txt"]
