@@ -137,12 +137,7 @@ class Cluster:
     _one: threading.Lock = field(default_factory=threading.Lock)
 
     def hire(self, yard: Yard, jobs: str, tasks: int) -> Hired:
-        """As `run.here` does on this machine. Raises UsageError where nobody is there."""
-        slots = sum(self._client.nthreads().values())  # tasks that its workers take at once
-        if not slots:
-            raise UsageError(
-                f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
-            )
+        """As `run.here` does on this machine; a task waits for a worker. Raises UsageError."""
         if not self.remote:
             raise UsageError(
                 "a cluster needs a git remote that this machine and its workers share",
@@ -150,6 +145,7 @@ class Cluster:
                 "repository is enough)",
             )
         self.repo = yard.repo
+        slots = sum(self._client.nthreads().values()) or 1  # tasks that its workers take at once
         return min(slots if jobs == many.AUTO else int(jobs), tasks), self.carry, self.halt
 
     def carry(self, job: Job) -> Work:
@@ -217,7 +213,6 @@ class Cluster:
         """Raises UsageError with what to type next."""
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # kern says what is lost
         try:
-            asyncio.run(_greet(self.where, self.patience))  # a client that fails complains
             how = {"timeout": self.patience, "set_as_default": False}
             self._client = _DASK.Client(self.where, **how)
         except Exception as exc:  # dask knows many ways to fail
@@ -227,10 +222,3 @@ class Cluster:
                 hint="start one (dask scheduler), or correct --scheduler; "
                 "one with TLS is named tls://HOST:PORT",
             ) from None
-
-
-async def _greet(address: str, patience: float) -> None:
-    """Raises what dask does where nobody, or something else, answers."""
-    how = _DASK.Security().get_connection_args("client")
-    comm = await _DASK.core.connect(address, timeout=patience, **how)
-    await comm.close()

@@ -296,8 +296,8 @@ class Fleet(loop.Loop):
         task = site.papers.spec()[1].find(key)
         if task is None or task.marker is Marker.DONE:
             ref = site.keep(key, "finished", own.tree, head.commit)
-            why = "you ticked it yourself" if task else f"it is no longer in {SPEC}"
-            site.warn(f"{why}: {plain.line(done.text, 200)}: what was finished is saved as {ref}")
+            what = f"no open task of {SPEC} any more: {plain.line(done.text, 200)}"
+            site.warn(f"{what}: what was finished is saved as {ref}")
             return True
         texts = self._papers(done)
         try:
@@ -328,7 +328,7 @@ class Fleet(loop.Loop):
         papers = self.site.papers
         landing.follow(self.repo, papers)
         papers.edit(lambda text, _: work.ticked(text, done.job.key, done.spec))
-        if (after := self._papers(done)[LEARNINGS] or "") != (papers.read(LEARNINGS) or ""):
+        if after := self._papers(done)[LEARNINGS]:
             papers.write(LEARNINGS, after)
 
     def _papers(self, done: Work) -> dict[str, str | None]:
