@@ -38,6 +38,7 @@ LATE = (
     ("jinja2.sandbox", "SandboxedEnvironment"),
     ("typer._adapters", "try_build_adapter"),
 )
+EXTRAS = ("distributed", "mcp")  # large, and few need them: not in each fork
 WRITES = os.O_WRONLY | os.O_RDWR
 # Commands of git after which something else stands under a name, or in the person's index.
 INDEX = {"read-tree", "update-index", "reset"}
@@ -217,12 +218,15 @@ def obey(place: str) -> None:
 
 def import_all() -> None:
     """What kern imports late is imported once, before the forks."""
+    sys.modules.update(dict.fromkeys(EXTRAS))  # type: ignore[arg-type]
     for found in pkgutil.walk_packages(kern.__path__, "kern."):
         if found.name != "kern.__main__":
-            with contextlib.suppress(ImportError):  # it needs an extra that is not installed
+            with contextlib.suppress(ImportError):
                 importlib.import_module(found.name)
     for name, attribute in LATE:
         getattr(importlib.import_module(name), attribute)
+    for name in EXTRAS:
+        del sys.modules[name]
 
 
 def main() -> None:
