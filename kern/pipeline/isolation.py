@@ -33,6 +33,10 @@ from kern.system.workspace import Scope
 
 VARIABLE = "KERN_SANDBOX"
 _RENEWAL_S = 30.0
+_FLAT = (
+    "no overlay can lie on this disk: kern works in your tree, and gates cannot write what git "
+    "ignores (kern help safety)"
+)
 _LONGEST = 70  # characters: the path of a socket has room for 108
 
 
@@ -160,7 +164,8 @@ def described(sandbox: Sandbox) -> str:
 def notices(sandbox: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
     """What a run says first of its sandbox."""
     refused = person.refused(own.holding, theirs.asks) if sandbox.means is not Means.NONE else ()
-    return (lacking(sandbox), *refused)
+    flat = sandbox.means is Means.BWRAP and sandbox.overlays is Overlays.NONE
+    return (lacking(sandbox), _FLAT * flat, *refused)
 
 
 # ---------------------------------------------------------------- what holds each role's agent

@@ -1,5 +1,6 @@
 """Who decides what the sandbox is: the person."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from kern.errors import UsageError
 from kern.git.repository import open_at
 from kern.person import Holding, Mode, Person
 from kern.pipeline import isolation, preflight
+from kern.sandbox.confine import Sandbox
+from kern.sandbox.means import Means, Overlays
+from kern.sandbox.wall import Tree
 from kern.system import workspace
 from tests.conftest import Git
 
@@ -39,6 +43,14 @@ def test_what_a_repository_asks_for_beyond_what_is_open_is_named_with_what_to_pa
     few = Holding(network=("a.org",))
     (line,) = person.refused(few, {"network": ("a.org", "b.org")})
     assert line.endswith('network = ["a.org", "b.org"]')
+
+
+def test_that_the_disk_bears_no_overlay_is_said(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, tmp_path, tmp_path)
+    sandbox, theirs = Sandbox(tree, tmp_path, tmp_path, means=Means.BWRAP), config.parse(b"")
+    for overlays in Overlays:
+        said = isolation.notices(replace(sandbox, overlays=overlays), Person(), theirs)
+        assert any("no overlay can lie" in one for one in said) is (overlays is Overlays.NONE)
 
 
 def test_the_environment_says_whether_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
