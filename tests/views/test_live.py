@@ -170,7 +170,7 @@ def test_a_pipe_gets_a_sign_of_life_each_minute(monkeypatch: pytest.MonkeyPatch)
         # The run says how it ends without a commit, and why a kern ended: once is enough.
         ({"kind": "work", "did": "skipped", "task": "t", "detail": "no luck", "commit": ""}, []),
         ({"kind": "stage", "did": "failed", "task": "t", "stage": "research"}, []),
-        ({"kind": "limit", "task": "t", "text": "resets at noon"}, []),
+        ({"kind": "limit", "task": "t", "text": "resets at noon"}, ["2  resets at noon  (t)"]),
     ],
 )
 def test_of_a_workers_records_only_what_tells_is_said(
