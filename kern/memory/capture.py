@@ -10,9 +10,9 @@ from kern.memory.entries import Entry
 MOST = 320  # characters: one sentence, with room for a command and a path
 _LONGEST_WHEN = 240  # characters
 _ALIKE = 0.5  # of the words of both together: so many two entries of the same content share
-_ITEM = r"\s*(?:[-*+]|\d{1,2}[.)])\s+"
+_ITEM = r"[ \t]*(?:[-*+]|\d{1,2}[.)])\s+"
 # Between two lessons: an empty line, the beginning of an item or a `When:`, the end of a sentence.
-_BETWEEN = rf"\n(?:\s*\n|(?={_ITEM}|\W*When\b\W*:))|(?<=[.!?`)])\n"
+_BETWEEN = rf"\n(?:[ \t]*\n|(?={_ITEM}|[^\w\n]*When\b[^\w\n]*:))|(?<=[.!?`)])\n"
 _WHEN = r"\W*When\W*:\W*\s(.+)"
 # Why it is no entry. What tells of the task itself says the commit already.
 _NONE = {
@@ -52,7 +52,7 @@ def lessons(learned: str, experiment: str = "") -> Captured:
         text = plain.line(f"{experiment}: {said}", 2000)
         return Captured((Lesson(text, when(needed)),) if said.strip() else ())
     found = list[Lesson]()
-    for part in re.split(_BETWEEN, re.sub(r"(?m)^\s*(?:`{3}|~{3}).*", "", plain.block(learned))):
+    for part in re.split(_BETWEEN, re.sub(r"(?m)^[ \t]*(?:`{3}|~{3}).*", "", plain.block(learned))):
         text = plain.line(re.sub(rf"\A{_ITEM}", "", part), 2000)
         if kinds := re.fullmatch(_WHEN, text):
             found[-1:] = [one._replace(when=one.when or when(kinds[1])) for one in found[-1:]]

@@ -1,5 +1,7 @@
 """What of `## Learned` becomes an entry, and which entry says the same already."""
 
+import time
+
 import pytest
 
 from kern.memory import capture
@@ -114,3 +116,10 @@ def test_a_near_duplicate_is_found_and_a_neighbour_is_none(text: str, same: bool
     said = "tests/conftest.py unsets HOME: a test that needs a configuration writes its own."
     found = capture.alike(text, [Entry("L1", "Run make db first."), Entry("L2", said)])
     assert (found.id if found else None) == ("L2" if same else None)
+
+
+@pytest.mark.parametrize("sprawl", ["\n.", "\n \n", " .\n"])
+def test_lines_that_say_nothing_take_no_time(sprawl: str) -> None:
+    began = time.process_time()
+    assert capture.lessons(f"Run make first.\n{sprawl * 10_000}").kept
+    assert time.process_time() - began < 4
