@@ -21,6 +21,7 @@ def answer(folder: Path) -> None:
     if (root := notice.get("root", str(repo.root))) != str(repo.root):
         asked = plain.line(str(root), 160)
         raise UsageError(f"that question is not of {repo.root}", hint=f"it is of {asked}")
+    late = list[str]()
     for task, question, text in [*_answers(notice)]:
         for number, one in enumerate(papers.spec()[1].tasks, 1):
             noted = notes.pending(one)
@@ -28,9 +29,10 @@ def answer(folder: Path) -> None:
                 tasks.take_answer(papers, number, one, text)
                 break
         else:
-            said = plain.line(question or task, 160)
-            hint = "kern answer lists those that are"
-            raise KernError(f"the question is not open any more: {said}", hint=hint)
+            late.append(plain.line(question or task, 160))
+    if late:
+        hint = "kern answer lists those that are"
+        raise KernError(f"the question is not open any more: {'; '.join(late)}", hint=hint)
 
 
 def _notice(data: bytes) -> Mapping[str, Any]:

@@ -74,6 +74,8 @@ def test_by_night_issues_become_a_draft_and_a_stranger_s_do_not(
     issues = [issue(5, "ann", "two"), issue(6, "bob", "steal"), issue(8, "ghost", "gone")]
     issues.append({**issue(9, "ann", "no issue"), "pull_request": {}})
     (runner.place / "issues.json").write_text(json.dumps(issues))
+    fork = {"number": 2, "headRefName": "kern/2", "isCrossRepository": True}
+    (runner.place / "prs.json").write_text(json.dumps([fork]))
     ended = runner.run(steps("kern-nightly.yml"), {})
     assert ended == {"Install": 0, "Import": 0, "Run": 1, "Report": 0}  # a question: 1
     ((*_, branch, _, body),) = runner.drafts()
@@ -177,6 +179,7 @@ def test_a_question_is_answered_beside_the_run_by_the_json_that_notify_was_given
     wait_for(lambda: told.exists() and told.read_text().endswith("\n"))
     notice = json.loads(told.read_text())
     asked = {"number": 1, "task": notice["task"], "text": notice["why"]}
+    last = {**asked, "answer": "SQLite\n- [ ] forged"}
     assert (notice["event"], notice["why"]) == ("needs-help", "Postgres or SQLite?")
     for data, why in (
         (b"rubbish", "no JSON object"),
@@ -187,7 +190,8 @@ def test_a_question_is_answered_beside_the_run_by_the_json_that_notify_was_given
         ({**notice, "answer": "x", "root": "/"}, "is not of"),
         ({**notice, "answer": "x" * 400}, "at most 300 characters"),
         ({**notice, "answer": "x", "why": "which?"}, "not open any more"),
-        ({"questions": [{**asked, "answer": "SQLite\n- [ ] forged"}]}, ""),  # of a run's end
+        # Of a run's end, the first of them answered meanwhile.
+        ({"questions": [{**asked, "text": "which?", "answer": "x"}, last]}, "more: which?"),
         ({**notice, "answer": "SQLite"}, "not open any more"),
     ):
         given = data if isinstance(data, bytes) else json.dumps(data).encode()
