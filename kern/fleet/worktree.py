@@ -80,8 +80,8 @@ def yard(site: Site) -> Yard:
     name = re.sub(r"[^\w.-]", "_", site.scope.project)[:100]
     # GitPython's processes and git's answering one belong to the thread that lands.
     own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
-    many = None if mounted else settings.fleet
-    return Yard(own, site.scope.folder / FOLDER, name, repo, many)
+    lent = None if mounted else settings.fleet
+    return Yard(own, site.scope.folder / FOLDER, name, repo, lent)
 
 
 # ---------------------------------------------------------------- made and removed
@@ -101,17 +101,14 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
     again: what git ignores stays in it. Raises KernError.
     """
     made = of(here, number)
-    switched = made and not made.run("checkout", "--quiet", "--force", *head, commit)[0]
-    if not (made and switched and not made.run("clean", "-ffdq")[0]):
+    anew = not made or made.run("checkout", "--quiet", "--force", *head, commit)[0]
+    if not made or anew or made.run("clean", "-ffdq")[0]:
         workspace.own_folder(here.folder, parents=True)
         remove(here, number)  # something else lies there, or git knows of what lay there
-        argv = ("worktree", "add", "--quiet", "--force", "--force", *head)
+        place = str(here.place(number))
         with here.guard:  # one by one
-            code, _, said = here.repo.run(*argv, str(here.place(number)), commit)
-        made = of(here, number)
-        if code or made is None:
-            why = plain.last(said) or "git does not say why"
-            raise KernError(f"git makes no worktree at {here.place(number)}: {why}", hint=AGAIN)
+            here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, place, commit)
+        made = repository.open_at(here.place(number), reading=True)
     if (made.root / ".gitmodules").exists():
         made.git("submodule", "update", "--init", "--recursive", "--quiet")
     return made
@@ -325,7 +322,8 @@ def _run(here: Yard, made: Repo, job: Job) -> tuple[int, str]:
     def tick(seconds: float, silent: float) -> None:
         if here.ended:
             raise KernError("the run was ended")
-        if here.stopping and (holder := lock.holder(made.git_dir)):
+        holder = lock.holder(made.git_dir) if here.stopping else None
+        if holder and not control.asked(made.git_dir, holder.run):
             control.ask(made.git_dir, holder.run)
 
     how: dict[str, Any] = {"mark": (process.FLEET, job.run), "tick": tick, "grace": _GRACE_S}
