@@ -77,7 +77,7 @@ def watch(value: Object) -> Act | None:
     if value.get("type") != "assistant":
         return None
     calls = (transcript.call("sh", value),) if value["command"] else ()
-    return Act(str(value["turn"]), calls, value["usage"])
+    return Act(str(value["turn"]), calls, transcript.tokens([value["usage"]]))
 
 
 def _error(own: Agent, url: str, wrong: Object, found: Answer) -> AgentError:
