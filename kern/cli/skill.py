@@ -18,12 +18,12 @@ def init(folder: Path) -> None:
     """A skill, and a paragraph at the end of AGENTS.md; never over what is there."""
     repo = repository.open_at(folder)
     skill, common = place(repo, SKILL), place(repo, COMMON)
+    there = plain.decode(workspace.read(common) or b"")
     written = []
     if workspace.read(skill) is None:
         skill.parent.mkdir(parents=True, exist_ok=True)
         workspace.replace(skill, OFFERED.joinpath("SKILL.md").read_bytes(), mode=0o644)
         written.append(SKILL)
-    there = plain.decode(workspace.read(common) or b"")
     if not re.search(OURS, plain.lf(there)):
         with workspace.reported(common), common.open("ab") as file:
             file.write(plain.encode(_paragraph(there)))

@@ -38,6 +38,10 @@ def test_agents_are_told_in_few_words_and_what_is_there_keeps_its_bytes(
         assert words in skill and words in paragraph
     assert "written" not in kern("init", "--agents").out and common.read_bytes() == told
     common.unlink()
+    shutil.rmtree(repo / ".claude")
+    common.mkdir()
+    assert kern("init", "--agents").code == 2 and not (repo / ".claude").exists()
+    common.rmdir()
     common.symlink_to(tmp_path / "elsewhere")
     refused = kern("init", "--agents")
     assert refused.code == 2 and "AGENTS.md is a link out of" in refused.err
@@ -126,6 +130,8 @@ def test_a_workflow_keeps_the_rules_of_the_field(name: str) -> None:
         assert ("uses" in step) != ("run" in step) and "${{" not in step.get("run", "")
         assert [*step.get("env", ())] == given.get(step.get("name", ""), [])
     assert job["steps"][0]["with"]["persist-credentials"] is False
+    # With the token no hook runs, which an agent may have written.
+    assert not re.search(r"git (commit|push)", job["steps"][-1]["run"])
     filled_in = re.findall(r"\$\{\{ (.*?) \}\}", text)
     known = {"github.token", "secrets.ANTHROPIC_API_KEY", "github.event.issue.number"}
     assert {*filled_in} <= known and len(text.splitlines()) <= 55
