@@ -38,6 +38,10 @@ def test_many_questions_start_one_process(opened: repository.Repo) -> None:
     assert len(helpers(opened)) == 1
 
 
+def test_a_name_of_two_lines_is_no_second_question(opened: repository.Repo) -> None:
+    assert opened.store.id("HEAD\ninfo HEAD") == opened.store.id("nothing") == ""
+
+
 def test_one_that_was_killed_is_replaced(opened: repository.Repo) -> None:
     for signum in (signal.SIGKILL, signal.SIGTERM):
         assert opened.content("HEAD", "README.md") == b"hello\n"
