@@ -14,6 +14,7 @@ _ITEM = r"[ \t]*(?:[-*+]|\d{1,2}[.)])\s+"
 # Between two lessons: an empty line, the beginning of an item or a `When:`, the end of a sentence.
 _BETWEEN = rf"\n(?:[ \t]*\n|(?={_ITEM}|[^\w\n]*When\b[^\w\n]*:))|(?<=[.!?`)])\n"
 _WHEN = r"\W*When\W*:\W*\s(.+)"
+_WHEN_LINE = r"(?m)^[^\w\n]*When\b[^\w\n]*:[^\w\n]*(.*)\n?"
 # Why it is no entry. What tells of the task itself says the commit already.
 _NONE = {
     "it says that nothing was learned": (
@@ -45,10 +46,11 @@ class Captured(NamedTuple):
 
 def lessons(learned: str, experiment: str = "") -> Captured:
     """Of what stands below `## Learned`, each line that a later task could use, with the line
-    `When:` below it; of an experiment all that is said, as its result.
+    `When:` below it; of an experiment, however often tried, all that is said, as its result.
     """
     if experiment:
-        said, _, needed = plain.block(learned).partition("\nWhen:")
+        lines = plain.block(learned)
+        said, needed = re.sub(_WHEN_LINE, "", lines), "; ".join(re.findall(_WHEN_LINE, lines))
         text = plain.line(f"{experiment}: {said}", 2000)
         return Captured((Lesson(text, when(needed)),) if said.strip() else ())
     found = list[Lesson]()

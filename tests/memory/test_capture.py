@@ -59,6 +59,8 @@ def test_a_line_below_a_lesson_says_which_work_needs_it(learned: str, whens: lis
 def test_an_experiment_has_one_result_whatever_it_says() -> None:
     (result,) = capture.lessons("I ran it.\nIt took 3 ms.\nWhen: caches.\n", "Try it").kept
     assert result == ("Try it: I ran it. It took 3 ms.", "caches")
+    (result,) = capture.lessons("One.\n**When:** a; b\nTwo.\n- When: c", "Try it").kept
+    assert result == ("Try it: One. Two.", "a; b; c")
     assert capture.lessons(" ", "Try it").kept == ()
 
 
