@@ -17,6 +17,8 @@ from kern.git.repository import DOCUMENTS, REMADE, Repo
 from kern.system import workspace
 
 MOST_MOUNTS = 100  # the outer ones first
+MOST_NAMED = 100
+_YOUNG_NS = 2_000_000_000  # what is older cannot be touched in the second that git knows
 MOST_COPIED = 50 << 20  # bytes of an ignored file
 # Whatever the person's settings let git overlook.
 _EXACTLY = ("-c", "core.trustctime=1", "-c", "core.checkStat=default", "-c", "core.ignoreStat=0")
@@ -108,12 +110,16 @@ class Room:
         """What a child has changed since the last filling, or merely touched. git knows a file by
         its size and seconds: what was written just before is removed.
         """
-        filled = os.stat(self.index).st_ctime_ns
+        filled, young = os.stat(self.index).st_ctime_ns, [""]
         for path in filter(None, os.fsdecode(self.recent.read_bytes()).split("\0")):
             place = self.tree / path
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                if os.lstat(place).st_ctime_ns > filled and not self._is_behind_link(place):
+                changed = os.lstat(place).st_ctime_ns
+                if changed > filled and not self._is_behind_link(place):
                     place.unlink()
+                elif changed > time_ns() - _YOUNG_NS:
+                    young.append(path)
+        self.recent.write_bytes(os.fsencode("\0".join(young)))
         return self.repo.paths(*_EXACTLY, "diff-files", "-z", "--name-only", env=self.env)
 
     def _date(self, tree: str, written: Collection[str]) -> None:
@@ -134,14 +140,21 @@ class Room:
                         os.lstat(self.home.root / path).st_mtime_ns if path in same else time_ns()
                     )
                     os.utime(self.tree / path, ns=(when, when), follow_symlinks=False)
-            self.recent.write_bytes(os.fsencode("\0".join(same.union(other))))
-            if dated:
-                self.repo.run(*_EXACTLY, "update-index", "-q", "--refresh", env=self.env)
+            with self.recent.open("ab") as file:
+                file.write(os.fsencode("\0".join(["", *same.union(other)])))
+            self._refresh(dated)
             # The next one names these as well, whatever they are like by then.
             self.home.update_index(dict.fromkeys(other - same), now)
             with contextlib.suppress(FileNotFoundError):
                 os.replace(now["GIT_INDEX_FILE"], self.seen)
         os.utime(self.index)
+
+    def _refresh(self, paths: Collection[str]) -> None:
+        """So that git knows them by their times; all, where it would look long for each of many."""
+        named = [f":(top,literal){path}" for path in paths] if len(paths) <= MOST_NAMED else [":/"]
+        argv = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+        if named:
+            self.repo.run(*_EXACTLY, *argv, given=os.fsencode("\0".join(named)), env=self.env)
 
     def _copy(self, path: str) -> bool:
         """Whether nothing of it is left to mount."""

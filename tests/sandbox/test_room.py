@@ -144,7 +144,9 @@ def test_a_filling_undoes_what_git_would_not_see(
     room, run = here
     git("config", "core.trustctime", "false")
     os.utime(repo / "lib.py", (1_000_000_000, 1_000_000_000))
+    git("status")  # its index knows that
     tree = git("rev-parse", "HEAD^{tree}")
+    room.fill(tree)
     room.fill(tree)
     done = subprocess.run(["sh", "-c", f"sleep 0.02; {harm}"], cwd=room.tree, check=False)
     assert done.returncode == 0
