@@ -55,7 +55,7 @@ def watch(value: Object) -> Act | None:
             call = transcript.call("shell", item)
         case "item.completed", "file_change":
             call = transcript.call("apply_patch", *transcript.parts(item, "changes")[:1])
-        case "item.started", "mcp_tool_call" | "web_search" as kind:
+        case "item.started", "mcp_tool_call" | "web_search" | "collab_tool_call" as kind:
             call = transcript.call(kind, item)
         case _:
             return None

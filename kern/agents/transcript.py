@@ -15,7 +15,7 @@ _LONGEST = 300  # characters of what a call was given
 # What says most about a call, the first that is there.
 _TELLING = (
     *("command", "filePath", "file_path", "notebook_path", "pattern", "url", "query"),
-    *("description", "path", "prompt"),
+    *("description", "path", "prompt", "tool"),
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kern.agents import transcript
+from kern.agents import codex, transcript
 from kern.model import Stage
 from kern.system import workspace
 
@@ -108,3 +108,9 @@ def test_half_a_character_comes_through_a_stage_file(tmp_path: Path, half: str) 
     value["kern"] = {"task": half}
     workspace.save(scope, Stage.IMPLEMENT, value)
     assert workspace.load(scope, Stage.IMPLEMENT) == value
+
+
+def test_codex_whose_own_agents_work_is_not_idle() -> None:
+    item = {"type": "collab_tool_call", "tool": "spawn_agent"}
+    act = codex.watch({"type": "item.started", "item": item})
+    assert act and act.calls == ("collab_tool_call spawn_agent",)
