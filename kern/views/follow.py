@@ -80,6 +80,8 @@ class _Request(BaseHTTPRequestHandler):
                 text = page(self.server.folder, self.server.since)
         except KernError as exc:
             self._send(503, plain.block(str(exc)))
+        except Exception as exc:  # others write journals as well
+            self._send(503, f"This page cannot be made: {plain.line(repr(exc))}")
         else:
             self._send(200, text, "text/html")
 

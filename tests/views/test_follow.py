@@ -5,12 +5,14 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from kern.views import follow
 from tests.conftest import PATIENCE_S, Fake, Kern, wait_for
 from tests.kit.browser import Browser
 from tests.views.test_page import NASTY
@@ -64,6 +66,16 @@ def test_who_has_not_the_address_itself_gets_one_sentence(
     (repo / "SPEC.md").unlink()
     gone = kern("report", "--serve", "0")
     assert (gone.code, gone.err.count("\n")) == (2, 2) and "there is no SPEC.md in" in gone.err
+
+
+def test_what_keeps_the_page_from_being_made_is_said(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "page", lambda folder, since: 1 / 0)
+    with follow._Server(repo, "", 0) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        code, text = asked(f"http://127.0.0.1:{server.server_port}/{server.token}/")
+    assert code == 503 and "cannot be made: ZeroDivisionError" in text
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
