@@ -53,8 +53,8 @@ def start(call: Call) -> Start:
     env |= {"CLAUDE_CODE_EFFORT_LEVEL": call.effort} if call.effort else {}  # it beats the flag
     limit = str(round(1000 * call.patience))
     env |= {f"BASH_{what}_TIMEOUT_MS": limit for what in ("DEFAULT", "MAX") if call.patience}
-    given = json.dumps({"run": call.mark, "gates": call.gates})
-    env |= {claude_stop_hook.VARIABLE: given} if call.gates else {}
+    request = json.dumps({"run": call.mark, "gates": call.gates})
+    env |= {claude_stop_hook.VARIABLE: request} if call.gates else {}
     return Start(argv, env)
 
 
@@ -65,8 +65,10 @@ def watch(value: Object) -> Act | None:
     match value:
         case {"subtype": "api_retry", "error_status": 401 | 403 as status, "attempt": int(again)}:
             if again > 1:
-                said = f"the API answers {status} ({value.get('error') or 'no reason given'})"
-                raise protocol.Unusable(f"claude is not logged in: {said}", AGENT.login)
+                message_text = (
+                    f"the API answers {status} ({value.get('error') or 'no reason given'})"
+                )
+                raise protocol.Unusable(f"claude is not logged in: {message_text}", AGENT.login)
         case {"type": "assistant", "message": {**message}} if message:
             asked = (one for one in transcript.parts(message, "content") if "input" in one)
             calls = tuple(transcript.call(one.get("name"), one["input"]) for one in asked)
@@ -75,14 +77,14 @@ def watch(value: Object) -> Act | None:
     return None
 
 
-def read(seen: Iterable[Object], ended: Ended) -> Answer:
+def read(objects: Iterable[Object], end: Ended) -> Answer:
     """Of several results the last counts. Exit code and `subtype` decide nothing: an API failure
     says success, an interrupted claude exits 0.
     """
     result: Object | None = None
     version, sent_back, errors, denied = "", 0, list[str](), list[str]()
     limit: Mapping[Any, Any] | None = None
-    for value in seen:
+    for value in objects:
         match value:
             case {"type": "system", "subtype": "init", "claude_code_version": str(version)}:
                 pass
@@ -96,9 +98,9 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
                 result = value
                 denied += map(_denial, transcript.parts(value, "permission_denials"))
     if result is None:
-        raise _silent(ended)
+        raise _silent(end)
     text, turns = result.get("result"), transcript.number(result.get("num_turns"))
-    found = Answer(
+    answer = Answer(
         text if isinstance(text, str) else "",
         transcript.number(result.get("total_cost_usd")),
         None if turns is None else int(turns),
@@ -108,48 +110,52 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
         tuple(dict.fromkeys(denied)),
         sent_back,
     )
-    if error := _error(result, found, errors, limit):
-        error.answer = found
+    if error := _error(result, answer, errors, limit):
+        error.answer = answer
         raise error
-    return found
+    return answer
 
 
 def _error(
-    result: Object, found: Answer, errors: list[str], limit: Mapping[Any, Any] | None
+    result: Object, answer: Answer, errors: list[str], limit: Mapping[Any, Any] | None
 ) -> AgentError | None:
     subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    said = found.text.strip() or str(result.get("errors") or result.get("subtype") or "no reason")
+    message = answer.text.strip() or str(
+        result.get("errors") or result.get("subtype") or "no reason"
+    )
     wrong = bool(result.get("is_error"))
-    if wrong and (limit is not None or re.search(r"(?i)hit your .{0,20}limit", said)):
+    if wrong and (limit is not None or re.search(r"(?i)hit your .{0,20}limit", message)):
         resets_at = transcript.whole((limit or {}).get("resetsAt")) or None
-        return protocol.AtLimit(said, resets_at=resets_at)
+        return protocol.AtLimit(message, resets_at=resets_at)
     if subtype == "error_during_execution" or terminal.startswith("aborted"):
-        return protocol.TryAgain(f"the agent was interrupted: {said}")
+        return protocol.TryAgain(f"the agent was interrupted: {message}")
     if subtype.startswith("error_max"):
         what = subtype.removeprefix("error_max_").replace("_", " ")
         kind = protocol.OverBudget if what.startswith("budget") else protocol.Failed
-        return kind(f"the agent used up its {what}: {said}")
+        return kind(f"the agent used up its {what}: {message}")
     if not wrong:
-        how = f"the agent took the prompt for a command of its own: {said}"
+        how = f"the agent took the prompt for a command of its own: {message}"
         hint = "a prompt file in .kern/prompts/ may be at fault"
-        return protocol.Unusable(how, hint) if found.turns == 0 else None
+        return protocol.Unusable(how, hint) if answer.turns == 0 else None
     if "max_output_tokens" in errors or result.get("stop_reason") == "refusal":
-        return protocol.Failed(said)
-    words = f"{errors} {terminal} {said}"
+        return protocol.Failed(message)
+    words = f"{errors} {terminal} {message}"
     status = transcript.whole(result.get("api_error_status")) or None
     status = next((code for code, sign in _STATUS.items() if re.search(sign, words)), status)
     if status in (None, 408, 409, 429) or status >= 500:  # a limit has told itself by now
-        return faults.passing(said, status)
-    return faults.of_api(AGENT, said, status=status)
+        return faults.passing(message, status)
+    return faults.of_api(AGENT, message, status=status)
 
 
-def _silent(ended: Ended) -> AgentError:
+def _silent(end: Ended) -> AgentError:
     """It ended without a result."""
-    lines = ended.stderr.strip().splitlines()
-    told = next((line for line in lines if line.lower().startswith("error:")), "")
-    if told and ended.code == 1 and not ended.overflow:
-        return protocol.Unusable(f"claude refused to start: {told}", "kern doctor checks the agent")
-    return faults.unanswered(AGENT, ended)
+    lines = end.stderr.strip().splitlines()
+    line_with_error = next((line for line in lines if line.lower().startswith("error:")), "")
+    if line_with_error and end.code == 1 and not end.overflow:
+        return protocol.Unusable(
+            f"claude refused to start: {line_with_error}", "kern doctor checks the agent"
+        )
+    return faults.unanswered(AGENT, end)
 
 
 def _is_feedback(block: Object) -> bool:
@@ -158,8 +164,8 @@ def _is_feedback(block: Object) -> bool:
 
 def _denial(denied: Object) -> str:
     """`Write: a.txt`: a call that was refused."""
-    given = transcript.part(denied, "tool_input")
-    detail = str(given.get("command") or given.get("file_path") or "")
+    details = transcript.part(denied, "tool_input")
+    detail = str(details.get("command") or details.get("file_path") or "")
     return f"{denied.get('tool_name')}{f': {detail}' if detail else ''}"
 
 

@@ -37,15 +37,15 @@ def settings(gates: Sequence[Gate]) -> dict[str, Any]:
     return {"hooks": {"Stop": [{"hooks": [hook]}]}}
 
 
-def feedback(asked: dict[str, Any], run: str, gates: list[Gate]) -> str:
+def feedback(request: dict[str, Any], run: str, gates: list[Gate]) -> str:
     """What goes back to the agent; empty where it may end."""
-    last = str(asked.get("last_assistant_message", _CLAIM)).rstrip().splitlines()[-5:]
+    last = str(request.get("last_assistant_message", _CLAIM)).rstrip().splitlines()[-5:]
     if not any(line.strip(" *_`#->").startswith(_CLAIM) for line in last):
         return ""
     with open(os.path.join(tempfile.gettempdir(), f"kern-{run}-rounds"), "ab") as marks:
         marks.write(b".")  # of each round
         number = marks.tell()
-    red = [said for gate in gates if number <= ROUNDS and (said := _red(*gate))]
+    red = [objection for gate in gates if number <= ROUNDS and (objection := _red(*gate))]
     advice = (
         f"That was round {number} of {ROUNDS}. Fix the cause, then "
         "end again with the whole answer in its form. Where it cannot be mended, say FAILED."
@@ -55,10 +55,10 @@ def feedback(asked: dict[str, Any], run: str, gates: list[Gate]) -> str:
 
 def _red(name: str, command: str, seconds: float, again: int | None) -> str:
     """How it failed, where it did twice, as kern has it run once more."""
-    began, told = time.monotonic(), _once(name, command, seconds)
+    began, first = time.monotonic(), _once(name, command, seconds)
     if again is None:
         again = time.monotonic() - began < min(seconds or _LONG_S, _LONG_S)
-    return _once(name, command, seconds) if told and again else told
+    return _once(name, command, seconds) if first and again else first
 
 
 def _once(name: str, command: str, seconds: float) -> str:
@@ -75,8 +75,8 @@ def _once(name: str, command: str, seconds: float) -> str:
         out.seek(max(0, out.seek(0, os.SEEK_END) - _TAIL))
         end = out.read().decode("utf-8", "replace").strip() or "(nothing)"
     how = f"not done after {seconds:g} s" if late else f"exit {child.returncode}"
-    told = f"{name} is red ({how}). The end of what `{command}` printed:\n{end}"
-    return told if child.returncode else ""
+    text = f"{name} is red ({how}). The end of what `{command}` printed:\n{end}"
+    return text if child.returncode else ""
 
 
 if __name__ == "__main__":

@@ -62,13 +62,13 @@ def watch(value: Object) -> Act | None:
     return Act(str(item.get("id") or ""), (call,), {})
 
 
-def read(seen: Iterable[Object], ended: Ended) -> Answer:
+def read(objects: Iterable[Object], end: Ended) -> Answer:
     """Its last message is the answer. It names no cost and no version, and the tokens of the main
     thread alone.
     """
     text = failed = session = ""
     tokens: dict[str, int] | None = None
-    for value in seen:
+    for value in objects:
         match value:
             case {"type": "thread.started", "thread_id": str(session)}:
                 pass
@@ -79,23 +79,23 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
             case {"type": "turn.failed"}:
                 failed = str(transcript.part(value, "error").get("message") or "no reason given")
     if tokens is None and not failed:
-        raise faults.unanswered(AGENT, ended)
-    found = Answer(failed or text, session=session, tokens=tokens or {})
+        raise faults.unanswered(AGENT, end)
+    answer = Answer(failed or text, session=session, tokens=tokens or {})
     if failed:
-        raise _error(failed, found)
-    return found
+        raise _error(failed, answer)
+    return answer
 
 
-def _error(failed: str, found: Answer) -> AgentError:
+def _error(failed: str, answer: Answer) -> AgentError:
     """The API's JSON is passed on where the API will not take the request; no words of codex's own
     have a status.
     """
     inner = transcript.part(transcript.parsed(failed), "error").get("message")
-    said = str(inner or failed).strip()
-    if re.search(r"(?i)to use codex with your", said):
+    message = str(inner or failed).strip()
+    if re.search(r"(?i)to use codex with your", message):
         hint = "see to the account, then run kern again"
-        return protocol.Unusable(f"the account cannot pay: {said}", hint, found)
-    return faults.of_api(AGENT, said, status=400 if inner else None, answer=found)
+        return protocol.Unusable(f"the account cannot pay: {message}", hint, answer)
+    return faults.of_api(AGENT, message, status=400 if inner else None, answer=answer)
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:

@@ -24,18 +24,18 @@ def agent(name: str, template: Sequence[str]) -> Agent:
     """
 
     def start(call: Call) -> Start:
-        given = {"model": call.model, "effort": call.effort, "role": str(call.role)}
-        known = re.compile(r"\{(model|effort|role)\}")
-        words = (known.sub(lambda match: given[match[1]], word) for word in template[1:])
+        values = {"model": call.model, "effort": call.effort, "role": str(call.role)}
+        fields = re.compile(r"\{(model|effort|role)\}")
+        words = (fields.sub(lambda match: values[match[1]], word) for word in template[1:])
         return Start([call.program, *words])
 
-    def read(seen: Iterable[Object], ended: Ended) -> Answer:
+    def read(objects: Iterable[Object], end: Ended) -> Answer:
         """Of what it prints nothing is known: it ended well where its exit code is 0."""
-        found = answer("".join(str(one["text"]) for one in seen))
-        if found and ended.code == 0 and not ended.overflow:
-            return found
-        error = faults.unanswered(own, ended)
-        error.answer = found
+        result = answer("".join(str(one["text"]) for one in objects))
+        if result and end.code == 0 and not end.overflow:
+            return result
+        error = faults.unanswered(own, end)
+        error.answer = result
         raise error
 
     own = Agent(
@@ -63,10 +63,10 @@ def whole(file: BinaryIO) -> Iterable[Object]:
 def answer(text: str) -> Answer | None:
     text = text.replace("\r\n", "\n").strip()
     above, _, last = text.rpartition("\n")
-    told = transcript.parsed(last)
-    if not isinstance(told.get("usage"), dict):
+    figures = transcript.parsed(last)
+    if not isinstance(figures.get("usage"), dict):
         return Answer(text) if text else None
     names = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
-    cost, tokens = told.get("total_cost_usd"), transcript.tokens([told["usage"]], names)
+    cost, tokens = figures.get("total_cost_usd"), transcript.tokens([figures["usage"]], names)
     said = above.strip()
     return Answer(said, transcript.number(cost), tokens=tokens) if said else None

@@ -16,13 +16,13 @@ _STATUS = r"(?i)(?:^(?:\w+ ?error:? |error:? )?|\bstatus:? )(?:status )?([45]\d\
 _REQUEST = (None, 400)  # statuses that do not say more than the words do
 
 
-def _says(what: str, said: str) -> bool:
-    return bool(re.search(_WORDS[what], said))
+def _says(what: str, message: str) -> bool:
+    return bool(re.search(_WORDS[what], message))
 
 
 def of_api(
     agent: Agent,
-    said: str,
+    message: str,
     *,
     status: int | None = None,
     after: float = 0,
@@ -32,34 +32,34 @@ def of_api(
     come before logins: some vendors answer 403 to both.
     """
     name = agent.name
-    said = said.strip() or (f"the API answers {status}" if status else "no reason given")
-    if status is None and (found := re.search(_STATUS, said)):
-        status = int(found[1])
-    after = after or wait(said)
-    if status == 402 or _says("unpaid", said):
-        return Unusable(f"the account cannot pay: {said}", "pay, then run kern again", answer)
-    if after > SOON or (_says("limit", said) and "per minute" not in said.lower()):
-        return protocol.AtLimit(said, "", answer, after=after)
-    if status == 413 or (status in _REQUEST and _says("full", said)):
-        return Failed(f"the agent's context is full: {said}", answer=answer)
-    if status in (401, 403) or (status in _REQUEST and _says("login", said)):
-        return Unusable(f"{name} is not logged in: {said}", agent.login, answer)
-    if status == 404 or (status in _REQUEST and _says("model", said)):
+    message = message.strip() or (f"the API answers {status}" if status else "no reason given")
+    if status is None and (match := re.search(_STATUS, message)):
+        status = int(match[1])
+    after = after or wait(message)
+    if status == 402 or _says("unpaid", message):
+        return Unusable(f"the account cannot pay: {message}", "pay, then run kern again", answer)
+    if after > SOON or (_says("limit", message) and "per minute" not in message.lower()):
+        return protocol.AtLimit(message, "", answer, after=after)
+    if status == 413 or (status in _REQUEST and _says("full", message)):
+        return Failed(f"the agent's context is full: {message}", answer=answer)
+    if status in (401, 403) or (status in _REQUEST and _says("login", message)):
+        return Unusable(f"{name} is not logged in: {message}", agent.login, answer)
+    if status == 404 or (status in _REQUEST and _says("model", message)):
         hint = f"name one that {name} knows: `model` of the stage, in kern.toml or .kern/prompts/"
-        return Unusable(f"{name} does not know the model: {said}", hint, answer)
+        return Unusable(f"{name} does not know the model: {message}", hint, answer)
     if status and 400 <= status < 500 and status not in (408, 409, 425, 429):
-        told = f"the API refused the request: {said}"
-        return Unusable(told, "kern doctor checks the agent", answer)
-    return passing(said, status, answer)
+        text = f"the API refused the request: {message}"
+        return Unusable(text, "kern doctor checks the agent", answer)
+    return passing(message, status, answer)
 
 
-def passing(said: str, status: int | None = None, answer: Answer | None = None) -> AgentError:
+def passing(message: str, status: int | None = None, answer: Answer | None = None) -> AgentError:
     """What is nobody's to settle, but for a certificate that nobody vouches for."""
-    if status is None and _says("untrusted", said):
+    if status is None and _says("untrusted", message):
         hint = "see to the proxy, or to the certificates that this machine knows"
-        return Unusable(f"the API cannot be trusted: {said}", hint, answer)
-    away = status is not None or _says("away", said)
-    return TryAgain(said, answer=answer, away=away)
+        return Unusable(f"the API cannot be trusted: {message}", hint, answer)
+    away = status is not None or _says("away", message)
+    return TryAgain(message, answer=answer, away=away)
 
 
 def unfinished(reason: object, answer: Answer) -> AgentError:
@@ -69,25 +69,25 @@ def unfinished(reason: object, answer: Answer) -> AgentError:
     return TryAgain("the agent was interrupted", answer=answer)
 
 
-def unanswered(agent: Agent, ended: Ended) -> AgentError:
+def unanswered(agent: Agent, end: Ended) -> AgentError:
     """It ended and printed nothing that tells how; `ended.stderr` may."""
-    if ended.overflow:
-        size = ended.overflow // 1_000_000
-        kept = "the beginning of it is kept in the transcript file"
-        return Failed(f"the agent printed more than {size} MB and was ended", kept)
-    if ended.code < 0:
-        return TryAgain(f"{agent.name} was ended by signal {-ended.code}")
-    lines = [line for line in ended.stderr.splitlines() if line.strip()]
-    told = next((line for line in lines if "error" in line.lower()), "".join(lines[-1:]))
-    found = of_api(agent, told)
-    if told and not isinstance(found, TryAgain):
-        return found
-    how = f"{agent.name} exited {ended.code} without an answer{f': {told}' if told else ''}"
-    return TryAgain(how, away=bool(told) and found.away)
+    if end.overflow:
+        size = end.overflow // 1_000_000
+        hint = "the beginning of it is kept in the transcript file"
+        return Failed(f"the agent printed more than {size} MB and was ended", hint)
+    if end.code < 0:
+        return TryAgain(f"{agent.name} was ended by signal {-end.code}")
+    lines = [line for line in end.stderr.splitlines() if line.strip()]
+    complaint = next((line for line in lines if "error" in line.lower()), "".join(lines[-1:]))
+    fault = of_api(agent, complaint)
+    if complaint and not isinstance(fault, TryAgain):
+        return fault
+    how = f"{agent.name} exited {end.code} without an answer{f': {complaint}' if complaint else ''}"
+    return TryAgain(how, away=bool(complaint) and fault.away)
 
 
-def wait(said: str) -> float:
+def wait(message: str) -> float:
     """The seconds of `try again in ~47 min`, `will reset after 18h32m10s`."""
-    found = re.search(_SPAN, said)
-    spans = re.findall(_PIECE, found[1]) if found else []
+    match = re.search(_SPAN, message)
+    spans = re.findall(_PIECE, match[1]) if match else []
     return sum(float(n) * _SECONDS[unit.lower()] for n, unit in spans)

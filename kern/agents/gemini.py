@@ -57,12 +57,12 @@ def watch(value: Object) -> Act | None:
     return Act(str(value.get("tool_id")), (call,), {})
 
 
-def read(seen: Iterable[Object], ended: Ended) -> Answer:
+def read(objects: Iterable[Object], end: Ended) -> Answer:
     """What the model said since its last call is the answer."""
     result: Object | None = None
     session = wrong = log = ""
     texts: list[str] = []
-    for value in seen:
+    for value in objects:
         match value:
             case {"type": "init", "session_id": str(session)}:
                 pass
@@ -77,28 +77,28 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
             case {"log": line}:
                 log = f"{log[-8000:]}\n{line}"
     if result is None:
-        if ended.code == _NO_LOGIN:
+        if end.code == _NO_LOGIN:
             raise protocol.Unusable("gemini is not logged in", AGENT.login)
-        raise faults.unanswered(AGENT, replace(ended, stderr=log + ended.stderr))
+        raise faults.unanswered(AGENT, replace(end, stderr=log + end.stderr))
     text = "".join(texts)
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
-    found = Answer(text, session=session, tokens=tokens)
+    answer = Answer(text, session=session, tokens=tokens)
     if result.get("status") == "error":
-        said = str(transcript.part(result, "error").get("message"))
-        raise _error(said, answer=found)
+        message = str(transcript.part(result, "error").get("message"))
+        raise _error(message, answer=answer)
     if wrong and not text:
-        raise protocol.Failed(f"the model refused to answer: {wrong}", answer=found)
-    return found
+        raise protocol.Failed(f"the model refused to answer: {wrong}", answer=answer)
+    return answer
 
 
-def _error(said: str, status: int = 0, answer: Answer | None = None) -> AgentError:
+def _error(message: str, status: int = 0, answer: Answer | None = None) -> AgentError:
     """The words may hold the API's own object, in brackets."""
-    bracketed = re.search(r"\[API Error: (.*?)\](?:\n|$)", said, re.S)
-    inner = bracketed[1] if bracketed else said
+    bracketed = re.search(r"\[API Error: (.*?)\](?:\n|$)", message, re.S)
+    inner = bracketed[1] if bracketed else message
     error = transcript.part(transcript.parsed(inner), "error")
-    found = transcript.whole(error.get("code")) or status
-    told = str(error.get("message") or inner)
-    return faults.of_api(AGENT, told, status=found or None, answer=answer)
+    code = transcript.whole(error.get("code")) or status
+    text = str(error.get("message") or inner)
+    return faults.of_api(AGENT, text, status=code or None, answer=answer)
 
 
 AGENT = protocol.brought("gemini", start=start, read=read, watch=watch)

@@ -26,7 +26,7 @@ _MAY = {False: "In this stage nothing can be changed: use it to look and to sear
 def agent(endpoint: Endpoint) -> Agent:
     """By what `[agent.http]` says."""
     url, key = endpoint.url, endpoint.key
-    named = f"set {key} to a key that it takes" if key else "name its key's variable"
+    advice = f"set {key} to a key that it takes" if key else "name its key's variable"
 
     def start(call: Call) -> Start:
         """Raises UsageError where no endpoint or no model is named."""
@@ -34,28 +34,28 @@ def agent(endpoint: Endpoint) -> Agent:
         if not url or not model:
             what = f"no model is named, and {url} has none of its own" if url else "no url is named"
             raise UsageError(f"{call.role} stage: {what}", hint=_EDIT)
-        begun = _begin(
+        process = _begin(
             **{"url": url, "key": key, "turns": _MOST_TURNS, "model": model},
             effort={"xhigh": "high", "max": "high"}.get(call.effort, call.effort),
             contract=call.contract,
             patience=call.patience or _COMMAND_S,
             may=_MAY[call.role is Stage.IMPLEMENT],
         )
-        return Start([call.program, *begun])
+        return Start([call.program, *process])
 
-    def read(seen: Iterable[Object], ended: Ended) -> Answer:
+    def read(objects: Iterable[Object], end: Ended) -> Answer:
         """Its last message is the answer."""
-        said, wrong = list[Object](), dict[str, Any]()
-        for one in seen:
-            said += [one] if one.get("type") == "assistant" else []
+        replies, wrong = list[Object](), dict[str, Any]()
+        for one in objects:
+            replies += [one] if one.get("type") == "assistant" else []
             wrong = one if one.get("type") == "error" else wrong
-        if not wrong and (ended.code or not said):
-            raise faults.unanswered(own, ended)
-        tokens = transcript.tokens(one["usage"] for one in said)
-        found = Answer("" if wrong else said[-1]["text"], turns=len(said), tokens=tokens)
+        if not wrong and (end.code or not replies):
+            raise faults.unanswered(own, end)
+        tokens = transcript.tokens(one["usage"] for one in replies)
+        answer = Answer("" if wrong else replies[-1]["text"], turns=len(replies), tokens=tokens)
         if wrong:
-            raise _error(own, url, wrong, found)
-        return found
+            raise _error(own, url, wrong, answer)
+        return answer
 
     host = places.host(url)
     own = protocol.brought(
@@ -64,7 +64,7 @@ def agent(endpoint: Endpoint) -> Agent:
         read=read,
         watch=watch,
         program=sys.executable,
-        login=f"see that {url} answers, and {named}: kern help settings",
+        login=f"see that {url} answers, and {advice}: kern help settings",
         status=(*_begin(url=url, key=key), "models") if url else (),
         places=(Place(variables=(key,) if key else (), hosts=(host,) if host else ()),),
         asks=endpoint.asks,
@@ -80,14 +80,14 @@ def watch(value: Object) -> Act | None:
     return Act(str(value["turn"]), calls, transcript.tokens([value["usage"]]))
 
 
-def _error(own: Agent, url: str, wrong: Object, found: Answer) -> AgentError:
-    said, status = wrong["said"], wrong["status"]
+def _error(own: Agent, url: str, wrong: Object, answer: Answer) -> AgentError:
+    message, status = wrong["said"], wrong["status"]
     if status < 0:
-        return protocol.Failed(f"the agent was ended: {said}", answer=found)
-    if status in (*range(300, 400), 405) or (status == 404 and "model" not in said.lower()):
-        told = f"{url} answers {status}, and has no chat completions: {said}"
-        return protocol.Unusable(told, _EDIT, found)
-    return faults.of_api(own, said, status=status or None, after=wrong["after"], answer=found)
+        return protocol.Failed(f"the agent was ended: {message}", answer=answer)
+    if status in (*range(300, 400), 405) or (status == 404 and "model" not in message.lower()):
+        text = f"{url} answers {status}, and has no chat completions: {message}"
+        return protocol.Unusable(text, _EDIT, answer)
+    return faults.of_api(own, message, status=status or None, after=wrong["after"], answer=answer)
 
 
 def _begin(**given: object) -> list[str]:

@@ -75,20 +75,22 @@ def ask(url: str, key: str, body: Message | None = None) -> Message:
 
 def complaint(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
-    named = re.search(r'"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
-    return " ".join((named[1] if named else text).split())[:1000]
+    match = re.search(r'"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
+    return " ".join((match[1] if match else text).split())[:1000]
 
 
-def message(found: Message) -> tuple[str, Message]:
+def message(reply: Message) -> tuple[str, Message]:
     """What it says, and its tokens."""
     try:
-        choice, used = found["choices"][0], found.get("usage") or {}
+        choice, used = reply["choices"][0], reply.get("usage") or {}
         text = _THOUGHTS.sub("", choice["message"]["content"] or "")
         finish, usage = choice.get("finish_reason"), {"input": "prompt", "output": "completion"}
         usage = {kind: used.get(f"{name}_tokens", 0) for kind, name in usage.items()}
     except (LookupError, TypeError, AttributeError):
-        said = complaint(json.dumps(found).encode())
-        raise Trouble(said if "error" in found else f"it is no chat completion: {said}") from None
+        message_text = complaint(json.dumps(reply).encode())
+        raise Trouble(
+            message_text if "error" in reply else f"it is no chat completion: {message_text}"
+        ) from None
     if finish in ("length", "content_filter"):
         raise Trouble(f"the endpoint cut the answer: {finish}", _BOUND)
     return text, usage
@@ -98,16 +100,16 @@ def commands(text: str) -> str:
     """Those of all blocks; none where one has no end. A fence within a block is its end only where
     the shell can read what is above it.
     """
-    found, at = "", 0
+    script, at = "", 0
     while begin := _FENCE.search(text, at):
         end = re.compile(rf"^ {{0,3}}{begin[1]}{begin[1][0]}*[ \r]*$", re.M)
         ends = [*end.finditer(text, begin.end())][:20]
         if not ends:
             return ""
         last = next((one for one in ends if readable(text[begin.end() : one.start()])), ends[0])
-        found += text[begin.end() : last.start()]
+        script += text[begin.end() : last.start()]
         at = last.end()
-    return found
+    return script
 
 
 def readable(script: str) -> bool:
@@ -143,18 +145,18 @@ def say(kind: str, **more: object) -> None:
     print(json.dumps({"type": kind, **more}), flush=True)
 
 
-def converse(given: Message, key: str, prompt: str) -> None:
+def converse(request: Message, key: str, prompt: str) -> None:
     """The last message is the answer. `given`: see `start` in http.py."""
-    contract = Path(given["contract"]).read_text("utf-8") if given["contract"] else ""
+    contract = Path(request["contract"]).read_text("utf-8") if request["contract"] else ""
     form = Path(__file__).with_name("http.md").read_text("utf-8")
-    begin = {"role": "system", "content": f"{contract}\n{form}{given['may']}"}
+    begin = {"role": "system", "content": f"{contract}\n{form}{request['may']}"}
     talk, reply, same = [begin, {"role": "user", "content": prompt}], "", 0
-    body = {"model": given["model"], "messages": talk}
-    body |= {"reasoning_effort": given["effort"]} if given["effort"] else {}
-    for turn in range(1, given["turns"] + 1):
+    body = {"model": request["model"], "messages": talk}
+    body |= {"reasoning_effort": request["effort"]} if request["effort"] else {}
+    for turn in range(1, request["turns"] + 1):
         for wait in (*_WAITS_S, 0) if turn > 1 else (0,):  # before the first another try is kern's
             try:
-                text, usage = message(ask(f"{given['url']}/chat/completions", key, body))
+                text, usage = message(ask(f"{request['url']}/chat/completions", key, body))
                 break
             except Trouble as exc:
                 if not wait or exc.status in _FOR_GOOD:
@@ -166,24 +168,24 @@ def converse(given: Message, key: str, prompt: str) -> None:
         say("assistant", turn=turn, text=text, command=script, usage=usage)
         if not (script or _FENCE.search(text) or _UNDONE.search(text)):
             return
-        before, reply = reply, run(script, given["patience"]) if script else _NOTHING
+        before, reply = reply, run(script, request["patience"]) if script else _NOTHING
         say("output", text=reply)
         same = same + 1 if reply == before else 1
         if same == _SAME:
             raise Trouble(f"it goes in a circle: {same} times in a row {reply[:200]}", _BOUND)
         talk += {"role": "assistant", "content": text}, {"role": "user", "content": reply}
-    raise Trouble(f"it did not come to an end in {given['turns']} turns", _BOUND)
+    raise Trouble(f"it did not come to an end in {request['turns']} turns", _BOUND)
 
 
 def main() -> int:
     """As kern starts it, with the prompt on standard input."""
-    given = json.loads(sys.argv[1])
-    key = os.environ.pop(given["key"], "").strip()
+    request = json.loads(sys.argv[1])
+    key = os.environ.pop(request["key"], "").strip()
     try:
         if sys.argv[2:]:  # which models there are
-            print(*(one["id"] for one in ask(f"{given['url']}/models", key).get("data") or ()))
+            print(*(one["id"] for one in ask(f"{request['url']}/models", key).get("data") or ()))
         else:
-            converse(given, key, sys.stdin.buffer.read().decode("utf-8", "replace"))
+            converse(request, key, sys.stdin.buffer.read().decode("utf-8", "replace"))
         return 0
     except Trouble as exc:
         say("error", said=exc.said, status=exc.status, after=exc.after)

@@ -53,8 +53,8 @@ def watch(value: Object) -> Act | None:
         raise error
     match value:
         case {"type": "tool_use", "part": dict(part)}:
-            given = transcript.part(transcript.part(part, "state"), "input")
-            return Act(str(part.get("id")), (transcript.call(part.get("tool"), given),), {})
+            details = transcript.part(transcript.part(part, "state"), "input")
+            return Act(str(part.get("id")), (transcript.call(part.get("tool"), details),), {})
         case {"type": "step_finish", "part": dict(part)}:
             return Act(str(part.get("id")), (), _tokens([part]))
     return None
@@ -68,11 +68,11 @@ def _logged(value: Object) -> AgentError | None:
     return faults.of_api(AGENT, logged[1].replace('\\"', '"'))
 
 
-def read(seen: Iterable[Object], ended: Ended) -> Answer:
+def read(objects: Iterable[Object], end: Ended) -> Answer:
     """The texts of the last step are the answer."""
     session = log = ""
     texts, steps, errors = list[str](), list[Object](), list[Object]()
-    for value in seen:
+    for value in objects:
         session = session or str(value.get("sessionID") or "")
         match value:
             case {"type": "step_start"}:
@@ -87,29 +87,29 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
             case {"log": str(line)} if _LOGGED.search(line):
                 log = line
     if not steps and not errors:
-        raise faults.unanswered(AGENT, replace(ended, stderr=log))
+        raise faults.unanswered(AGENT, replace(end, stderr=log))
     cost = transcript.total(step.get("cost") for step in steps)
-    found = Answer("\n".join(texts), cost, len(steps), session, _tokens(steps))
+    answer = Answer("\n".join(texts), cost, len(steps), session, _tokens(steps))
     if errors:
-        raise _error(errors[0], log, found)
+        raise _error(errors[0], log, answer)
     if (reason := steps[-1].get("reason")) in ("length", "content-filter", "tool-calls"):
-        raise faults.unfinished(reason, found)
-    return found
+        raise faults.unfinished(reason, answer)
+    return answer
 
 
-def _error(error: Object, log: str, found: Answer) -> AgentError:
+def _error(error: Object, log: str, answer: Answer) -> AgentError:
     """What it says of a model that it does not know is in its log alone."""
     data = transcript.part(error, "data")
     after = transcript.part(data, "responseHeaders").get("retry-after")
-    said = str(data.get("message") or error.get("name"))
+    message = str(data.get("message") or error.get("name"))
     logged = _LOGGED.search(log)
-    if "Unexpected server error" in said and logged:
-        said = logged[1].replace('\\"', '"')
+    if "Unexpected server error" in message and logged:
+        message = logged[1].replace('\\"', '"')
     if error.get("name") == "ContextOverflowError":
-        said = f"context window: {said}"
+        message = f"context window: {message}"
     wait = int(after) if isinstance(after, str) and after.isdecimal() else 0
     status = transcript.whole(data.get("statusCode")) or None
-    return faults.of_api(AGENT, said, status=status, after=wait, answer=found)
+    return faults.of_api(AGENT, message, status=status, after=wait, answer=answer)
 
 
 def _tokens(steps: Iterable[Object]) -> dict[str, int]:

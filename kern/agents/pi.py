@@ -42,28 +42,28 @@ def watch(value: Object) -> Act | None:
     return None
 
 
-def read(seen: Iterable[Object], ended: Ended) -> Answer:
+def read(objects: Iterable[Object], end: Ended) -> Answer:
     """Of the agent's messages the last counts; a request that was tried again is one as well."""
-    session, said = "", list[Mapping[Any, Any]]()
-    for value in seen:
+    session, replies = "", list[Mapping[Any, Any]]()
+    for value in objects:
         match value:
             case {"type": "session", "id": str(session)}:
                 pass
             case {"type": "message_end", "message": {"role": "assistant", **message}}:
-                said.append(message)
-    if not said:
-        raise faults.unanswered(AGENT, ended)
-    last, usage = said[-1], [transcript.part(message, "usage") for message in said]
+                replies.append(message)
+    if not replies:
+        raise faults.unanswered(AGENT, end)
+    last, usage = replies[-1], [transcript.part(message, "usage") for message in replies]
     texts = (str(one["text"]) for one in transcript.parts(last, "content") if "text" in one)
     cost = transcript.total(transcript.part(one, "cost").get("total") for one in usage)
     tokens = transcript.tokens(usage, _TOKENS)
-    found = Answer("\n".join(texts), cost, len(said), session, tokens)
+    answer = Answer("\n".join(texts), cost, len(replies), session, tokens)
     reason = last.get("stopReason")
     if reason == "error":
-        raise faults.of_api(AGENT, str(last.get("errorMessage") or reason), answer=found)
+        raise faults.of_api(AGENT, str(last.get("errorMessage") or reason), answer=answer)
     if reason != "stop":
-        raise faults.unfinished(reason, found)
-    return found
+        raise faults.unfinished(reason, answer)
+    return answer
 
 
 AGENT = protocol.brought("pi", start=start, read=read, watch=watch)

@@ -31,8 +31,8 @@ class Place:
     when: str = ""  # only where this variable is set
 
     def at(self, env: Mapping[str, str], home: str) -> str:
-        if named := env.get(self.variable):
-            return f"{named}/{self.below}".rstrip("/")
+        if value := env.get(self.variable):
+            return f"{value}/{self.below}".rstrip("/")
         return self.folder.replace("~", home, 1)
 
 
@@ -56,27 +56,27 @@ def needs(
         variables += place.variables
         hosts += place.hosts
     own = "\n".join(text(path) for path in settings if path.endswith((".json", ".jsonc", ".toml")))
-    named = (next(filter(None, found)) for found in _NAMED_KEY.findall(own))
+    names = (next(filter(None, groups)) for groups in _NAMED_KEY.findall(own))
     urls = [env[name] for name in sorted(env) if _is_endpoint(name, variables)]
     return Needs(
         login=tuple(login),
         settings=tuple(settings),
         excerpts=excerpts,
-        variables=(*variables, *(name for name in named if name in env)),
+        variables=(*variables, *(name for name in names if name in env)),
         commands=tuple(json.loads(one, strict=False) for one in _HELPER.findall(own)),
         hosts=(*hosts, *filter(None, map(host, (*_BASE_URL.findall(own), *urls)))),
     )
 
 
 def _is_endpoint(name: str, variables: Iterable[str]) -> bool:
-    known = any(name.startswith(one) for one in variables if one.endswith("_"))
-    return known and name.endswith("_BASE_URL")
+    is_known = any(name.startswith(one) for one in variables if one.endswith("_"))
+    return is_known and name.endswith("_BASE_URL")
 
 
 def own_endpoint(needs: Needs, places: Iterable[Place]) -> str:
     """Where the person's own settings lead, if anywhere."""
-    known = {name for place in places for name in place.hosts}
-    return next((name for name in needs.hosts if name not in known), "")
+    hosts = {name for place in places for name in place.hosts}
+    return next((name for name in needs.hosts if name not in hosts), "")
 
 
 def host(url: str) -> str:
@@ -88,5 +88,5 @@ def host(url: str) -> str:
         return ""
     if not (name in ("localhost", "::1") or name.startswith("127.")):
         return name
-    shown = f"[{name}]" if ":" in name else name
-    return f"{shown}:{port or (443 if parts.scheme == 'https' else 80)}"
+    text = f"[{name}]" if ":" in name else name
+    return f"{text}:{port or (443 if parts.scheme == 'https' else 80)}"

@@ -212,9 +212,9 @@ def know(commands: Mapping[str, Agent], endpoint: Endpoint | None) -> None:
     """From now on `find` knows these, too, and no others of a person's or project's own. Raises
     UsageError for a name that is taken.
     """
-    if taken := sorted(commands.keys() & AGENTS.keys()):
+    if clashes := sorted(commands.keys() & AGENTS.keys()):
         raise UsageError(
-            f"commands.{taken[0]} has the name of an agent that kern brings",
+            f"commands.{clashes[0]} has the name of an agent that kern brings",
             hint="give it another name, in [commands] of kern.toml",
         )
     OWN.clear()
@@ -228,10 +228,10 @@ def find(name: str) -> Agent:
     if name in OWN:
         return OWN[name]
     if name not in AGENTS:
-        known = ", ".join(dict.fromkeys((*AGENTS, *OWN)))
-        raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {known}")
-    found: Agent = importlib.import_module(AGENTS[name]).AGENT
-    return found
+        names = ", ".join(dict.fromkeys((*AGENTS, *OWN)))
+        raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {names}")
+    agent: Agent = importlib.import_module(AGENTS[name]).AGENT
+    return agent
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -37,22 +37,22 @@ def line(data: bytes) -> Object:
 def parsed(text: str | bytes) -> Object:
     """The object that it is; empty where it is none."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def part(value: Mapping[Any, Any], name: str) -> Object:
     """The object of that name; empty where there is none."""
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
+    inner = value.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def parts(value: Mapping[Any, Any], name: str) -> list[Object]:
     """The objects in the list of that name."""
-    found = value.get(name)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    inner = value.get(name)
+    return [one for one in inner if isinstance(one, dict)] if isinstance(inner, list) else []
 
 
 def number(value: object) -> float | None:
@@ -76,15 +76,15 @@ def tokens(
     messages: Iterable[Mapping[str, Any]], names: Mapping[str, str] = _SAME
 ) -> dict[str, int]:
     """By kind, as far as they tell. `names`: what the CLI calls each kind."""
-    found = dict[str, int]()
+    counts = dict[str, int]()
     for one in messages:
         for kind in (kind for kind in names if names[kind] in one):
-            found[kind] = found.get(kind, 0) + whole(one[names[kind]])
-    return found
+            counts[kind] = counts.get(kind, 0) + whole(one[names[kind]])
+    return counts
 
 
-def call(name: object, given: object = None) -> str:
+def call(name: object, arguments: object = None) -> str:
     """`bash make test`: the tool, and what says most of what it was given."""
-    texts = given if isinstance(given, dict) else {}
+    texts = arguments if isinstance(arguments, dict) else {}
     telling = next((text for key in _TELLING if isinstance(text := texts.get(key), str)), "")
     return f"{name} {telling[:_LONGEST]}".strip()

@@ -41,11 +41,11 @@ class Tool(NamedTuple):
         return {**dict.fromkeys(self.arguments, "string"), **self.options}
 
     def schema(self) -> dict[str, Any]:
-        named = {
+        properties = {
             name: {"type": kind, **({"items": {"type": "string"}} if kind == "array" else {})}
             for name, kind in self.kinds.items()
         }
-        return {"type": "object", "properties": named, "required": [*self.arguments]}
+        return {"type": "object", "properties": properties, "required": [*self.arguments]}
 
 
 _ADDED = {"after": "array", "gate": "array", "judge": "array", "under": "string"}
@@ -114,35 +114,35 @@ async def _call(_: ServerRequestContext, asked: types.CallToolRequestParams) -> 
     return types.CallToolResult(content=[text], is_error=failed)
 
 
-def ran(name: str, given: Mapping[str, Any]) -> str:
+def ran(name: str, arguments: Mapping[str, Any]) -> str:
     """What the command prints."""
-    words = _words(name, given)
+    words = _words(name, arguments)
     out, aside = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(aside):
         call(words)
     return out.getvalue().strip()
 
 
-def _words(name: str, given: Mapping[str, Any]) -> list[str]:
+def _words(name: str, arguments: Mapping[str, Any]) -> list[str]:
     """The command line; no value in it can become an option."""
     if (tool := TOOLS.get(name)) is None:
         there = ", ".join(TOOLS)
         raise UsageError(f"no tool is named {plain.line(name, 40)!r}: there are {there}")
     takes = ", ".join(f"{one} ({kind})" for one, kind in tool.kinds.items()) or "no arguments"
-    for key, value in given.items():
+    for key, value in arguments.items():
         if len(str(value)) > _LONGEST:
             raise UsageError(f"{plain.line(key, 40)!r} is longer than {_LONGEST:,} characters")
         if not _is_sound(tool.kinds.get(key, ""), value):
             raise UsageError(f"{plain.line(key, 40)!r} is not one of what {name} takes: {takes}")
-    if missing := [one for one in tool.arguments if one not in given]:
+    if missing := [one for one in tool.arguments if one not in arguments]:
         raise UsageError(f"{name} needs {' and '.join(missing)}")
     options = [
         f"--{key}={value}"
         for key in tool.options
-        if key in given
-        for value in (given[key] if tool.options[key] == "array" else [given[key]])
+        if key in arguments
+        for value in (arguments[key] if tool.options[key] == "array" else [arguments[key]])
     ]
-    return [name, "--json", *options, "--", *(str(given[one]) for one in tool.arguments)]
+    return [name, "--json", *options, "--", *(str(arguments[one]) for one in tool.arguments)]
 
 
 def _is_sound(kind: str, value: object) -> bool:

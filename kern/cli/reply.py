@@ -19,8 +19,8 @@ def answer(folder: Path) -> None:
     repo, papers = tasks.to_answer(folder)
     notice = _notice(sys.stdin.buffer.read(_MOST_BYTES + 1))
     if (root := notice.get("root", str(repo.root))) != str(repo.root):
-        asked = plain.line(str(root), 160)
-        raise UsageError(f"that question is not of {repo.root}", hint=f"it is of {asked}")
+        where = plain.line(str(root), 160)
+        raise UsageError(f"that question is not of {repo.root}", hint=f"it is of {where}")
     late = list[str]()
     for task, question, text in [*_answers(notice)]:
         for number, one in enumerate(papers.spec()[1].tasks, 1):
@@ -49,10 +49,10 @@ def _answers(notice: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Task, question and answer: of the notice about one question, or of those at a run's end."""
     several = notice.get("questions")
     rows = [notice, *(several if isinstance(several, list) else ())]
-    given = [row for row in rows if isinstance(row, dict) and "answer" in row]
-    if not given:
+    answered = [row for row in rows if isinstance(row, dict) and "answer" in row]
+    if not answered:
         raise _unfit("no answer is in it")
-    for row in given:
+    for row in answered:
         match row.get("task"), row.get("text", row.get("why")), row["answer"]:
             case str(task), str(question), str(text):
                 yield task, question, text

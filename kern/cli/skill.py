@@ -19,19 +19,19 @@ def init(folder: Path) -> None:
     repo = repository.open_at(folder)
     skill, common = place(repo, SKILL), place(repo, COMMON)
     there = plain.decode(workspace.read(common) or b"")
-    written = []
+    files = []
     if workspace.read(skill) is None:
         skill.parent.mkdir(parents=True, exist_ok=True)
         workspace.replace(skill, OFFERED.joinpath("SKILL.md").read_bytes(), mode=0o644)
-        written.append(SKILL)
+        files.append(SKILL)
     if not re.search(OURS, plain.lf(there)):
         with workspace.reported(common), common.open("ab") as file:
             file.write(plain.encode(_paragraph(there)))
-        written.append(COMMON)
+        files.append(COMMON)
     for name in (SKILL, COMMON):
-        print(f"{'written' if name in written else 'kept':8} {plain.line(str(repo.root / name))}")
-    if written:
-        print(f'next: git add {" ".join(written)} && git commit -m "Tell agents of kern"')
+        print(f"{'written' if name in files else 'kept':8} {plain.line(str(repo.root / name))}")
+    if files:
+        print(f'next: git add {" ".join(files)} && git commit -m "Tell agents of kern"')
 
 
 def _paragraph(there: str) -> str:

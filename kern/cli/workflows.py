@@ -20,8 +20,8 @@ def init(folder: Path, *, yes: bool) -> None:
     repo, secrets = repository.open_at(folder), set[str]()
     for offered in sorted(OFFERED.glob("*.yml")):
         name, text = f"{_FOLDER}/{offered.name}", offered.read_text("utf-8")
-        written = _write(place(repo, name), name, text, yes=yes)
-        print(f"{'written' if written else 'kept':8} {name}")
+        is_written = _write(place(repo, name), name, text, yes=yes)
+        print(f"{'written' if is_written else 'kept':8} {name}")
         secrets |= set(re.findall(r"secrets\.(\w+)", text))
     if why := _no_gh():
         print(f"{why}; or do on GitHub's pages what these lines do:")

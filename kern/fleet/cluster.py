@@ -40,14 +40,14 @@ _DASK: Any = distributed  # it has no types
 
 def _remote(repo: Repo, *argv: str) -> None:
     """Raises KernError where it does not answer as it should."""
-    said = ""
+    output = ""
     for pause in (0.0, 0.5, 2.0):  # what others push and delete meanwhile can break one off
         waits.sleep(pause)
-        code, _, said = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
+        code, _, output = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
         if not code:
             return
     raise KernError(
-        f"git {argv[0]} failed: {plain.line(plain.last(said), 200)}",
+        f"git {argv[0]} failed: {plain.line(plain.last(output), 200)}",
         hint="see that caller and workers reach the remote: remote in your settings",
     )
 
@@ -63,17 +63,17 @@ def stop(run: str, *, now: bool) -> None:
         yard.stopping, yard.ended = True, now
 
 
-def carry_out(given: str) -> str:
+def carry_out(text: str) -> str:
     """A job and its remote as JSON; what came of it, likewise."""
-    asked = json.loads(given)
+    request = json.loads(text)
     try:
-        if asked["kern"] != __version__:
+        if request["kern"] != __version__:
             raise UsageError(
-                f"a worker has kern {__version__}, the caller has {asked['kern']}",
+                f"a worker has kern {__version__}, the caller has {request['kern']}",
                 hint="install the same kern on all machines",
             )
-        job = Job(**asked["job"] | {"key": Key(*asked["job"]["key"])})
-        return plain.data(_carried(job, str(asked["remote"])))
+        job = Job(**request["job"] | {"key": Key(*request["job"]["key"])})
+        return plain.data(_carried(job, str(request["remote"])))
     except (KernError, OSError) as exc:
         fault = {"fault": str(exc), "hint": getattr(exc, "hint", ""), "code": Exit.USAGE.value}
         return plain.data(fault)
@@ -88,8 +88,8 @@ def _carried(job: Job, remote: str) -> dict[str, Any]:
     with lock.alone(folder / "store.lock"):
         store.git("init", "--quiet", "--bare")
         store.git("config", "gc.auto", "0")  # a finished task's commits may have no name
-        wanted = [f"{BASES}/{one}" for one in (job.base, job.kept) if one]
-        _remote(store, *_FETCH, remote, *wanted)
+        bases = [f"{BASES}/{one}" for one in (job.base, job.kept) if one]
+        _remote(store, *_FETCH, remote, *bases)
     with lock.alone(folder / f"{job.worker}.lock"):
         work = _in_worktree(Yard(store, folder, "task"), job)
     below = f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
@@ -98,24 +98,24 @@ def _carried(job: Job, remote: str) -> dict[str, Any]:
     if made:
         _remote(store, *_PUSH, remote, *(f"+{ref}:{ref}" for ref in made))
     mine = journal.load(journal.place(store.common_dir), having=json.dumps(job.branch).encode())
-    told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
-    lines = [plain.decode(journal.line({**one, "worker": job.worker})) for one in told]
+    records = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
+    lines = [plain.decode(journal.line({**one, "worker": job.worker})) for one in records]
     return {**asdict(work), "job": None, "refs": made, "journal": lines}
 
 
 def _in_worktree(yard: Yard, job: Job) -> Work:
     """Gone on with, where a kern that was killed has begun it there."""
     process.sweep(("KERN_ROOT", str(yard.place(job.worker))))
-    made = worktree.of(yard, job.worker)
-    head = made.plain_head() if made else None
-    if made and head and head.branch == job.branch:
-        for left in made.git_dir.glob("*.lock"):
-            left.unlink(missing_ok=True)
-        if job.base in (head.commit, *history.commit(made, head.commit).parents):
-            begun = worktree.read(made, job)
-            if begun.commit:  # its answer was lost on the way
-                return begun
-            job = replace(job, again=begun.under_way)
+    tree = worktree.of(yard, job.worker)
+    head = tree.plain_head() if tree else None
+    if tree and head and head.branch == job.branch:
+        for lock_file in tree.git_dir.glob("*.lock"):
+            lock_file.unlink(missing_ok=True)
+        if job.base in (head.commit, *history.commit(tree, head.commit).parents):
+            state = worktree.read(tree, job)
+            if state.commit:  # its answer was lost on the way
+                return state
+            job = replace(job, again=state.under_way)
     _AT_WORK.setdefault(job.run, []).append(yard)
     return worktree.carry_out(yard, job)
 
@@ -151,44 +151,44 @@ class Cluster:
     def carry(self, job: Job) -> Work:
         """Dask's faults, of whatever kind, are the worker's."""
         self._run = job.run
-        wanted = {f"{BASES}/{one}": one for one in (job.base, job.kept) if one}
-        asked = {"kern": __version__, "remote": self.remote, "job": asdict(job)}
+        bases = {f"{BASES}/{one}": one for one in (job.base, job.kept) if one}
+        request = {"kern": __version__, "remote": self.remote, "job": asdict(job)}
         try:
             with self._one:
-                self._sent |= wanted.keys()
-                named = (f"+{one}:{ref}" for ref, one in wanted.items())
-                _remote(self.repo, *_PUSH, self.remote, *named)
-            return self._take(job, json.loads(self.submit(plain.data(asked)).result()))
+                self._sent |= bases.keys()
+                refspecs = (f"+{one}:{ref}" for ref, one in bases.items())
+                _remote(self.repo, *_PUSH, self.remote, *refspecs)
+            return self._take(job, json.loads(self.submit(plain.data(request)).result()))
         except KernError as exc:
             return Work(job, 1, fault=str(exc), hint=exc.hint)
         except (Exception, asyncio.CancelledError) as exc:
-            lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
+            why = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
             hint = (
                 "" if self._client.status == "running" else f"is the scheduler {self.where} there?"
             )
-            return Work(job, 1, fault=f"no worker of the cluster has answered: {lost}", hint=hint)
+            return Work(job, 1, fault=f"no worker of the cluster has answered: {why}", hint=hint)
 
     def submit(self, text: str) -> Any:
         """Its future. It runs as long as it takes; dask begins it anew if its worker is gone."""
         return self._client.submit(carry_out, text, pure=False)
 
-    def _take(self, job: Job, given: dict[str, Any]) -> Work:
+    def _take(self, job: Job, answer: dict[str, Any]) -> Work:
         """With what came along in its place: commits under their names, the journal's lines."""
         branch, below = f"refs/heads/{job.branch}", f"{refs.ATTEMPTS}/{refs.slug(job.key)}/"
-        named = [str(ref) for ref in given.get("refs") or ()]
+        named = [str(ref) for ref in answer.get("refs") or ()]
         there = [ref for ref in named if ref == branch or ref.startswith(below)]
         new = [ref for ref in there if ref == branch or not self.repo.store.id(ref)]
         with self._one:
             if new:
                 _remote(self.repo, *_FETCH, self.remote, *(f"+{ref}:{ref}" for ref in new))
             self._take_away(*there)  # a later attempt would find it there
-        lines = (plain.encode(str(line)) for line in given.get("journal") or ())
+        lines = (plain.encode(str(line)) for line in answer.get("journal") or ())
         for line in filter(_LINE.fullmatch, lines):
             with contextlib.suppress(OSError):  # as the run's own lines say
                 journal.append(journal.place(self.repo.common_dir), line)
         commit = self.repo.text("rev-parse", branch) if branch in there else ""
-        told = (str(given.get(name) or "") for name in ("spec", "learnings", "fault", "hint"))
-        return Work(job, int(given["code"]), commit, given.get("under_way") is True, *told)
+        texts = (str(answer.get(name) or "") for name in ("spec", "learnings", "fault", "hint"))
+        return Work(job, int(answer["code"]), commit, answer.get("under_way") is True, *texts)
 
     def _take_away(self, *names: str) -> None:
         if names:

@@ -60,9 +60,9 @@ def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
     fleet.tell, fleet.afar = tell, hire is not here
     first = summary.begun(site)
     where = many.told(str(fleet.count), options.scheduler)
-    asked = (*site.caller.settings.fleet.asks, *first.commands)
+    asks = (*site.caller.settings.fleet.asks, *first.commands)
     yours = preflight.yours(site.repo, "workers")
-    site.sink(replace(first, commands=asked, lands=f"{first.lands}; {where}", yours=yours))
+    site.sink(replace(first, commands=asks, lands=f"{first.lands}; {where}", yours=yours))
     return fleet.run()
 
 
@@ -128,10 +128,10 @@ class Fleet(loop.Loop):
         """What an earlier run has left."""
         self.repo.ahead = waiting_refs(self.repo)
         process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
-        for found in worktree.left(self.site, self.yard):
-            job = self.open[found.job.key] = replace(found.job, **self.same)
-            if found.commit:
-                self.queue.append(found)
+        for work_left in worktree.left(self.site, self.yard):
+            job = self.open[work_left.job.key] = replace(work_left.job, **self.same)
+            if work_left.commit:
+                self.queue.append(work_left)
             else:
                 self.again.append(job)
                 self.handed += 1
@@ -180,8 +180,8 @@ class Fleet(loop.Loop):
             match record["kind"]:
                 case "outage" if self.away != (did != "over"):
                     self.away = did != "over"  # each worker waits by itself
-                    told = record["since"], record["until"], record["seconds"]
-                    self.sink(Outage(record["text"], *told, int(self.away)))
+                    span = record["since"], record["until"], record["seconds"]
+                    self.sink(Outage(record["text"], *span, int(self.away)))
                 case "work":
                     self.ends[str(record.get("branch"))] = record
                 case "stage" if did != "start":
@@ -224,44 +224,46 @@ class Fleet(loop.Loop):
 
     # ------------------------------------------------------------ what came home
 
-    def _come_home(self, job: Job, came: Work) -> None:
+    def _come_home(self, job: Job, finished: Work) -> None:
         ended = self.ends.pop(job.branch, {})
-        if came.commit:
+        if finished.commit:
             # No word of another machine's, and none of a kern that was killed, is proof.
-            proved = "" if came.code or self.afar else ended.get("proved")
-            self.queue.append(replace(came, proved=str(proved or "")))
-        elif came.under_way or not ended:
+            proved = "" if finished.code or self.afar else ended.get("proved")
+            self.queue.append(replace(finished, proved=str(proved or "")))
+        elif finished.under_way or not ended:
             if not self.stopping:  # else it is resumed by the next run
-                self._failed(came)
+                self._failed(finished)
         else:
             # Split, skipped, asked: what it noted is all that came of it.
-            self.site.papers.edit(lambda text, _: work.noted(text, job.key, came.spec))
+            self.site.papers.edit(lambda text, _: work.noted(text, job.key, finished.spec))
             self._release(job)
             ends = {str(one): one for one in Outcome if one is not Outcome.DONE}
             end = ends.get(str(ended["did"]), Outcome.SKIPPED)
-            self._settle(Settled(came.text, end, str(ended.get("detail")), job.key))
+            self._settle(Settled(finished.text, end, str(ended.get("detail")), job.key))
 
-    def _failed(self, came: Work) -> None:
+    def _failed(self, finished: Work) -> None:
         """Its kern could not work, was killed, or left the task in progress: that goes on at once,
         or with the next run.
         """
-        job, fault = came.job, came.fault or "its kern has ended early"
+        job, fault = finished.job, finished.fault or "its kern has ended early"
         tries = self.tries[job.key] = self.tries[job.key] + 1
-        if came.code == Exit.LIMIT or (came.hint and tries > 1):  # the others would meet it, too
+        if finished.code == Exit.LIMIT or (
+            finished.hint and tries > 1
+        ):  # the others would meet it, too
             kinds: dict[int, type[KernError]] = {
                 Exit.LIMIT: errors.LimitReached,
                 Exit.USAGE: errors.UsageError,
             }
-            hint = came.hint.replace("run kern", f"run {self.options.called}")
-            self.fault = kinds.get(came.code, KernError)(fault, hint=hint)
+            hint = finished.hint.replace("run kern", f"run {self.options.called}")
+            self.fault = kinds.get(finished.code, KernError)(fault, hint=hint)
         elif tries < TRIES:
-            text = plain.line(came.text, 160)
+            text = plain.line(finished.text, 160)
             self.site.warn(f"worker {job.worker}: {fault}; its task is tried again: {text}")
-            self.again.append(replace(job, again=came.under_way))
+            self.again.append(replace(job, again=finished.under_way))
         else:
             often = f"{fault} {plain.count(tries, 'time')} in a row (out of memory?)"
             why = f"{often}: {self.options.called} resumes it; tail {self.yard.log(job.worker)}"
-            self._settle(Settled(came.text, Outcome.SKIPPED, why, job.key))
+            self._settle(Settled(finished.text, Outcome.SKIPPED, why, job.key))
 
     def _release(self, job: Job) -> None:
         """The task may be handed out again."""
@@ -307,8 +309,8 @@ class Fleet(loop.Loop):
         except landing.Refused as exc:
             site.papers.edit(lambda text, _: work.noted(text, key, done.spec))
             failed = landing.give_back(site, key, own, exc, head.commit).written
-            kept = repo.commit_object(exc.tree, (head.commit,), "to be mended\n")
-            self.back[key] = {"kept": kept, "failed": failed}
+            commit = repo.commit_object(exc.tree, (head.commit,), "to be mended\n")
+            self.back[key] = {"kept": commit, "failed": failed}
             self.handed -= 1  # the same task, once more
             return True
         waits = landing.waits(site, head.commit, new)
@@ -347,8 +349,8 @@ class Fleet(loop.Loop):
         self.stack.close()
         self.caller.cost += self.spent.cost
         self.caller.tokens += sum(self.spent.tokens.values())
-        left = worktree.tidy(self.site, self.yard, told=self.fault is not None)
-        tasks = f"{plain.count(left, 'task')} in progress"
-        if error and left:
+        unfinished = worktree.tidy(self.site, self.yard, told=self.fault is not None)
+        tasks = f"{plain.count(unfinished, 'task')} in progress"
+        if error and unfinished:
             self.site.warn(f"{tasks}: {self.options.called} goes on")
-        return super()._end(error, tasks if stopped and left else stopped)
+        return super()._end(error, tasks if stopped and unfinished else stopped)

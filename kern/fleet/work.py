@@ -57,8 +57,8 @@ Carry = Callable[[Job], Work]  # raises nothing that a worker can be to blame fo
 
 def branch(onto: str, key: Key) -> str:
     """The work branch of a task that is to land on the branch `onto`."""
-    named = f"{onto}\0{key.parent}\0{key.text}\0{key.nth}"
-    digest = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()
+    identity = f"{onto}\0{key.parent}\0{key.text}\0{key.nth}"
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
     return f"{BRANCHES}{plain.slug(key.text)}-{digest[:6]}"
 
 
@@ -66,7 +66,7 @@ def choose(
     spec: Spec,
     busy: Collection[Key],
     passed_over: Collection[Key] = (),
-    wanted: Key | None = None,
+    only: Key | None = None,
 ) -> tuple[int, Task] | None:
     """The next task with its number, as `kern status` shows it, in the order of SPEC.md: what was
     skipped last, the subtasks of one task after one another. `busy`: those that are under way or
@@ -76,9 +76,9 @@ def choose(
     def top(index: int) -> int:
         return next((above for above in [*spec.above(spec.tasks[index])][-1:]), index)
 
-    taken = {top(index) for index, task in enumerate(spec.tasks) if task.key in busy}
-    free = (one for index, one in order.ready(spec) if top(index) not in taken)
-    task = order.foremost((one for one in free if wanted in (None, one.key)), passed_over)
+    busy_parents = {top(index) for index, task in enumerate(spec.tasks) if task.key in busy}
+    free = (one for index, one in order.ready(spec) if top(index) not in busy_parents)
+    task = order.foremost((one for one in free if only in (None, one.key)), passed_over)
     return (spec.tasks.index(task) + 1, task) if task else None
 
 

@@ -90,9 +90,9 @@ def yard(site: Site) -> Yard:
 def of(here: Yard, number: int) -> Repo | None:
     """The worktree as a repository; None where it is not there, or no worktree of this one."""
     with contextlib.suppress(KernError):
-        found = repository.open_at(here.place(number), reading=True)
-        if (found.root.name, found.common_dir) == (here.place(number).name, here.repo.common_dir):
-            return found
+        tree = repository.open_at(here.place(number), reading=True)
+        if (tree.root.name, tree.common_dir) == (here.place(number).name, here.repo.common_dir):
+            return tree
     return None
 
 
@@ -100,18 +100,18 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
     """With the files of the commit, and HEAD as these options of git say. One that is there is used
     again: what git ignores stays in it. Raises KernError.
     """
-    made = of(here, number)
-    anew = not made or made.run("checkout", "--quiet", "--force", *head, commit)[0]
-    if not made or anew or made.run("clean", "-ffdq")[0]:
+    tree = of(here, number)
+    anew = not tree or tree.run("checkout", "--quiet", "--force", *head, commit)[0]
+    if not tree or anew or tree.run("clean", "-ffdq")[0]:
         workspace.own_folder(here.folder, parents=True)
         remove(here, number)  # something else lies there, or git knows of what lay there
         place = str(here.place(number))
         with here.guard:  # one by one
             here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, place, commit)
-        made = repository.open_at(here.place(number), reading=True)
-    if (made.root / ".gitmodules").exists():
-        made.git("submodule", "update", "--init", "--recursive", "--quiet")
-    return made
+        tree = repository.open_at(here.place(number), reading=True)
+    if (tree.root / ".gitmodules").exists():
+        tree.git("submodule", "update", "--init", "--recursive", "--quiet")
+    return tree
 
 
 def numbers(here: Yard) -> dict[int, str]:
@@ -151,26 +151,26 @@ def papers(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
     return ((SPEC, spec), *((path, text) for path, text in texts if text is not None))
 
 
-def equip(here: Yard, made: Repo, texts: Iterable[tuple[str, str]]) -> None:
+def equip(here: Yard, tree: Repo, texts: Iterable[tuple[str, str]]) -> None:
     """With these papers, and copies of the person's ignored files. Raises KernError for what is not
     there or cannot be made.
     """
     for name, text in texts:
-        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
-        Documents(made.root).write(name, text)
+        (tree.root / name).parent.mkdir(parents=True, exist_ok=True)
+        Documents(tree.root).write(name, text)
     for source in _brought(here.home, here.many) if here.home and here.many else ():
-        target = made.root / source.relative_to(here.repo.root)
+        target = tree.root / source.relative_to(here.repo.root)
         target.parent.mkdir(parents=True, exist_ok=True)
         for argv in (["rm", "-rf", str(target)], [*_COPY, str(source), str(target)]):
-            code, said = process.capture(argv, _COPY_S)
+            code, output = process.capture(argv, _COPY_S)
         if code:
-            raise KernError(f"cannot copy {source} to {target}: {plain.last(said)}", hint=AGAIN)
+            raise KernError(f"cannot copy {source} to {target}: {plain.last(output)}", hint=AGAIN)
 
 
-def _brought(home: Repo, wanted: Many) -> list[Path]:
+def _brought(home: Repo, settings: Many) -> list[Path]:
     """In the person's tree, whole folders by their names. Raises UsageError."""
-    ignored, found = outermost(home), list[str]()
-    for path in wanted.copy:
+    ignored, paths = outermost(home), list[str]()
+    for path in settings.copy:
         inside = any(path.startswith(one) for one in ignored if one.endswith("/"))
         names = [one for one in ignored if f"{one}/".startswith(f"{path}/")]
         names = names or [path] * (inside and os.path.lexists(home.root / path))
@@ -179,32 +179,32 @@ def _brought(home: Repo, wanted: Many) -> list[Path]:
                 f"worktree.copy in kern.toml names {path}: git ignores nothing there",
                 hint="take it out of worktree.copy; what is committed each worktree has",
             )
-        found += names
+        paths += names
     if (home.root / INCLUDE).is_file():
         listing = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={INCLUDE}")
         chosen = home.git(*listing)
-        out = home.run("check-ignore", "-z", "--stdin", given=chosen)[1] if chosen else b""
-        found += [name for name in os.fsdecode(out).split("\0") if name]
-    return [home.root / path for path in found]
+        out = home.run("check-ignore", "-z", "--stdin", stdin=chosen)[1] if chosen else b""
+        paths += [name for name in os.fsdecode(out).split("\0") if name]
+    return [home.root / path for path in paths]
 
 
-def check(home: Repo, wanted: Many) -> None:
+def check(home: Repo, settings: Many) -> None:
     """Raises UsageError for what no worktree can get, or would have its gates judge the person's
     tree: what is copied, and where Python and node find what was installed.
     """
     above = [Path(one).parent for one in os.environ.get("PATH", "").split(os.pathsep)]
     places = [
-        *_brought(home, wanted),
+        *_brought(home, settings),
         *(one for one in above if any((one / name).exists() for name in _ENVIRONMENT)),
         *Path.home().glob(".local/lib/python3*/site-packages"),
     ]
-    leads = [(place, found) for place in places if (found := _back(home.root, place))]
+    leads = [(place, link) for place in places if (link := _back(home.root, place))]
     for name in ("PYTHONPATH", "NODE_PATH"):
         paths = map(Path, os.environ.get(name, "").split(os.pathsep))
         leads += [(Path(name), one) for one in paths if one.is_relative_to(home.root)]
-    for place, found in leads:
+    for place, link in leads:
         raise UsageError(
-            f"{place} leads back to your tree ({found}): a worker would test your code",
+            f"{place} leads back to your tree ({link}): a worker would test your code",
             hint='have it made in the worktree ([worktree] setup = "python3 -m venv .venv && '
             '.venv/bin/pip install -e .", or "npm ci"), and neither copy it nor have it on PATH',
         )
@@ -232,10 +232,10 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
     if not here.many:
         yield site
         return
-    made = make(here, PROVING, site.repo.head().commit, "--detach")
+    tree = make(here, PROVING, site.repo.head().commit, "--detach")
     try:
-        equip(here, made, papers(site, site.papers.read(SPEC) or ""))
-        with session_in(site, made) as apart:
+        equip(here, tree, papers(site, site.papers.read(SPEC) or ""))
+        with session_in(site, tree) as apart:
             apart.caller.programs, apart.caller.heed = site.caller.programs, lambda: None
             if apart.rooms.place:
                 apart.rooms.place.save = lambda known, now: None  # what gates leave is nobody's
@@ -246,10 +246,10 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
         remove(here, PROVING, site.scope.base)
 
 
-def session_in(site: Site, made: Repo) -> AbstractContextManager[Site]:
+def session_in(site: Site, tree: Repo) -> AbstractContextManager[Site]:
     own, how = site.options, {"empty": True, "commits": False, "paid": False, "lands": True}
     options = Options(allow_red=own.allow_red, leave=Leave(trusted=True), tick=own.tick)
-    return session.begin(made.root, options, site.sink, **how)
+    return session.begin(tree.root, options, site.sink, **how)
 
 
 def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
@@ -257,27 +257,27 @@ def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
     with fresh(site, yard(site)) as apart:
         tree = apart.repo.tree(apart.repo.head().commit)
         for gate in gates:
-            if (ended := project.run_gate(apart, gate, tree)).red:
-                told = f"is red in a fresh worktree, where -j works: {_LACKS}; cat {ended.log}"
-                yield f"{gate.label} {told}"
+            if (end := project.run_gate(apart, gate, tree)).red:
+                why = f"is red in a fresh worktree, where -j works: {_LACKS}; cat {end.log}"
+                yield f"{gate.label} {why}"
 
 
 def set_up(site: Site) -> None:
     """By the project's command, once for each worktree, where it is held as a gate is. Raises
     UsageError.
     """
-    wanted = site.caller.settings.fleet
+    settings = site.caller.settings.fleet
     mark = site.repo.git_dir / _DONE
-    if not wanted.setup or (mark.exists() and mark.read_text() == wanted.setup):
+    if not settings.setup or (mark.exists() and mark.read_text() == settings.setup):
         return
-    ended = site.gates.beside(Gate("setup", wanted.setup, wanted.setup_s, room=False))
-    if ended.red:
-        last = plain.last(ended.output) or "it printed nothing"
+    end = site.gates.beside(Gate("setup", settings.setup, settings.setup_s, room=False))
+    if end.red:
+        last = plain.last(end.output) or "it printed nothing"
         raise UsageError(
-            f"the worktree's setup `{wanted.setup}` failed ({ended.how}): {last}",
-            hint=f"cat {ended.log}; worktree.setup in kern.toml",
+            f"the worktree's setup `{settings.setup}` failed ({end.how}): {last}",
+            hint=f"cat {end.log}; worktree.setup in kern.toml",
         )
-    workspace.replace(mark, wanted.setup.encode())
+    workspace.replace(mark, settings.setup.encode())
 
 
 # ---------------------------------------------------------------- carried out
@@ -295,21 +295,21 @@ def carry_out(here: Yard, job: Job) -> Work:
 
 def _made(here: Yard, job: Job) -> Repo:
     if job.again:
-        made = of(here, job.worker)
-        return made or make(here, job.worker, job.branch)  # somebody deleted it
-    made = make(here, job.worker, job.base, "--no-track", "-B", job.branch)
-    equip(here, made, job.papers)
-    scope, runs = workspace.scope(made.root, job.branch), here.folder.with_name("history")
+        tree = of(here, job.worker)
+        return tree or make(here, job.worker, job.branch)  # somebody deleted it
+    tree = make(here, job.worker, job.base, "--no-track", "-B", job.branch)
+    equip(here, tree, job.papers)
+    scope, runs = workspace.scope(tree.root, job.branch), here.folder.with_name("history")
     workspace.own_folder(runs)
     if not (told := scope.folder / runs.name).is_symlink():  # of the branch's tasks
         told.symlink_to(runs)
     if job.failed:  # its kern finds it, as that of an earlier attempt
         attempt = json.loads(job.failed)["kern"]["attempt"]
         workspace.replace(scope.stage_file(Stage.IMPLEMENT, attempt), job.failed.encode())
-    return made
+    return tree
 
 
-def _run(here: Yard, made: Repo, job: Job) -> tuple[int, str]:
+def _run(here: Yard, tree: Repo, job: Job) -> tuple[int, str]:
     """Exit code and what it printed last. It is this kern, whatever the worktree's folder holds."""
     words = ("1", "0", "--task", str(job.number), *job.options)
     env = {
@@ -322,34 +322,34 @@ def _run(here: Yard, made: Repo, job: Job) -> tuple[int, str]:
     def tick(seconds: float, silent: float) -> None:
         if here.ended:
             raise KernError("the run was ended")
-        holder = lock.holder(made.git_dir) if here.stopping else None
-        if holder and not control.asked(made.git_dir, holder.run):
-            control.ask(made.git_dir, holder.run)
+        holder = lock.holder(tree.git_dir) if here.stopping else None
+        if holder and not control.asked(tree.git_dir, holder.run):
+            control.ask(tree.git_dir, holder.run)
 
     how: dict[str, Any] = {"mark": (process.FLEET, job.run), "tick": tick, "grace": _GRACE_S}
     env = {**os.environ, **env}
-    ran = process.run(argv, cwd=made.root, env=env, stdin="", stdout=log, joined=True, **how)
+    ran = process.run(argv, cwd=tree.root, env=env, stdin="", stdout=log, joined=True, **how)
     return ran.code, log.read_bytes()[-65536:].decode("utf-8", "replace")
 
 
 # ---------------------------------------------------------------- read
 
 
-def read(made: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
+def read(tree: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
     """What the worktree holds after its kern has ended. Its text is a stranger's to the caller."""
-    if not made.root.is_dir():
-        return Work(job, code, fault=f"its worktree is gone: {made.root}")
-    spec, learned = (Documents(made.root).read(name) or "" for name in (SPEC, LEARNINGS))
-    begun, head = refs.start(made, job.branch) is not None, made.plain_head()
+    if not tree.root.is_dir():
+        return Work(job, code, fault=f"its worktree is gone: {tree.root}")
+    spec, learned = (Documents(tree.root).read(name) or "" for name in (SPEC, LEARNINGS))
+    state, head = refs.start(tree, job.branch) is not None, tree.plain_head()
     task = parse(spec).find(job.key)
-    under_way = begun or bool(task and task.marker is Marker.ACTIVE)
+    under_way = state or bool(task and task.marker is Marker.ACTIVE)
     ours = head is not None and head.branch == job.branch and head.commit != job.base
     commit = head.commit if ours and head and not under_way else ""
     fault, hint = f"its kern failed: {plain.last(printed)}", ""
     if code < 0:
         fault = f"its kern was ended by signal {-code}"
-    elif named := [*_COMPLAINT.finditer(plain.block(printed))]:
-        fault, hint = named[-1][1], named[-1][2] or ""
+    elif complaints := [*_COMPLAINT.finditer(plain.block(printed))]:
+        fault, hint = complaints[-1][1], complaints[-1][2] or ""
     return Work(job, code, commit, under_way, spec, learned, fault * bool(code), hint)
 
 
@@ -359,33 +359,33 @@ def read(made: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
 def left(site: Site, here: Yard) -> Iterator[Work]:
     """Finished, or half done of open tasks; what else is there is kept at a ref, and goes."""
     repo, onto = site.repo, site.scope.branch
-    known = {work.branch(onto, one.key) for one in site.papers.spec()[1].tasks}
+    branches = {work.branch(onto, one.key) for one in site.papers.spec()[1].tasks}
     trees = {branch: number for number, branch in numbers(here).items()}
     form = "--format=%(objectname) %(refname:lstrip=2)"
     rows = repo.text("for-each-ref", form, f"refs/heads/{work.BRANCHES}").splitlines()
     for tip, branch in (row.split(" ", 1) for row in rows):
-        if branch not in known and branch not in trees:  # another branch's
+        if branch not in branches and branch not in trees:  # another branch's
             continue
         number = trees.setdefault(branch, 1 + max(trees.values(), default=0))
-        made = of(here, number) or make(here, number, branch)
-        text = Documents(made.root).read(SPEC) or site.papers.spec_text()
+        tree = of(here, number) or make(here, number, branch)
+        text = Documents(tree.root).read(SPEC) or site.papers.spec_text()
         tasks = enumerate(parse(text).tasks, 1)
-        named = ((at, task.key) for at, task in tasks if work.branch(onto, task.key) == branch)
-        at, key = next(named, (0, Key("", branch)))
+        owners = ((at, task.key) for at, task in tasks if work.branch(onto, task.key) == branch)
+        at, key = next(owners, (0, Key("", branch)))
         one = history.commit(repo, tip)
         base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
-        found = read(made, Job(key, at, base, branch, number, onto=onto, again=True))
-        if found.commit or (found.under_way and branch in known):
-            yield found
+        done = read(tree, Job(key, at, base, branch, number, onto=onto, again=True))
+        if done.commit or (done.under_way and branch in branches):
+            yield done
         else:
-            drop(site, here, found.job)
+            drop(site, here, done.job)
 
 
 def drop(site: Site, here: Yard, job: Job) -> None:
     """The branch and its worktree; what was done there is kept at a ref."""
-    repo, made = site.repo, of(here, job.worker)
-    if made and refs.start(made, job.branch):
-        with session_in(site, made) as there:
+    repo, tree = site.repo, of(here, job.worker)
+    if tree and refs.start(tree, job.branch):
+        with session_in(site, tree) as there:
             steps.undo(there, steps.look(there))
     tip = repo.commit_id(f"refs/heads/{job.branch}")
     if repo.run("merge-base", "--is-ancestor", tip, "HEAD")[0]:
@@ -398,10 +398,10 @@ def tidy(site: Site, here: Yard, *, told: bool) -> int:
     """What is finished, or in progress in its worktree, stays; how many are in progress. `told`: of
     what was printed there, which stays too.
     """
-    found = [*left(site, here)]
-    stays = {one.job.worker for one in found}
+    unfinished = [*left(site, here)]
+    stays = {one.job.worker for one in unfinished}
     for number in numbers(here).keys() - stays:
         remove(here, number, None if told else site.scope.base)
     if not (stays or told):
         shutil.rmtree(here.folder, ignore_errors=True)
-    return sum(one.under_way for one in found)
+    return sum(one.under_way for one in unfinished)

@@ -86,12 +86,12 @@ def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[by
     return cast("Popen[bytes]", child)
 
 
-def attend(child: "Popen[bytes]", given: bytes, timeout: float) -> tuple[bytes, str]:
+def attend(child: "Popen[bytes]", data: bytes, timeout: float) -> tuple[bytes, str]:
     """Its output. It has a session of its own, so that a Ctrl-C at the terminal does not end git in
     the middle of a write: kern decides when it ends.
     """
     try:
-        out, err = child.communicate(given, timeout or None)
+        out, err = child.communicate(data, timeout or None)
     except BaseException as exc:
         with child:  # which closes its pipes
             process.end(child, process.PATIENCE_S)
@@ -127,14 +127,14 @@ class Store:
                     child.stdin.write(os.fsencode(f"{what} {name}\n"))
                     child.stdin.flush()
                     answer = child.stdout.readline()
-                if found := _ANSWER.fullmatch(answer):
+                if match := _ANSWER.fullmatch(answer):
                     content = what == "contents"
-                    data = child.stdout.read(int(found[3]) + 1)[:-1] if content else b""
+                    data = child.stdout.read(int(match[3]) + 1)[:-1] if content else b""
                 self._idle.append(child)
                 if answer:
-                    if not found:
+                    if not match:
                         return "", "", 0, b""
-                    return found[1].decode(), found[2].decode(), int(found[3]), data
+                    return match[1].decode(), match[2].decode(), int(match[3]), data
                 complaint = _end(self._idle)
         raise GitFailed(("cat-file",), 128, complaint)
 
@@ -193,8 +193,8 @@ def met_lock(stderr: str) -> str:
     """The lock file of another git that a command ran into before it changed anything, else empty.
     A ref that is not at its expected value is no lock.
     """
-    named = re.search(r"Unable to create '(.+\.lock)': File exists", stderr)
-    return named[1] if named else ""
+    match = re.search(r"Unable to create '(.+\.lock)': File exists", stderr)
+    return match[1] if match else ""
 
 
 def lock_advice(stderr: str) -> str:

@@ -38,8 +38,8 @@ class Commit:
         """The text behind `Kern-Task:`, empty without. Read by kern itself: git's own reading obeys
         trailer.separators, core.commentChar and the like.
         """
-        found = re.findall(r"^Kern-Task:[ \t]*(.*)$", self.message, re.M)
-        return found[-1].strip() if found else ""
+        matches = re.findall(r"^Kern-Task:[ \t]*(.*)$", self.message, re.M)
+        return matches[-1].strip() if matches else ""
 
 
 def commit(repo: Repo, revision: str) -> Commit:
@@ -91,8 +91,8 @@ def finished(repo: Repo, file: str) -> Callable[[Sequence[str]], list[str]]:
 def naming(repo: Repo, task: str) -> Commit | None:
     """The newest commit of HEAD whose trailer names the task."""
     words = f"--grep=Kern-Task: {task}"
-    named = _log(repo, f"-{_MOST_ASKED}", "--fixed-strings", words, "HEAD")
-    return next((one for one in named if one.trailer == task and len(one.parents) == 1), None)
+    commits = _log(repo, f"-{_MOST_ASKED}", "--fixed-strings", words, "HEAD")
+    return next((one for one in commits if one.trailer == task and len(one.parents) == 1), None)
 
 
 def patch(repo: Repo, commit: str) -> str:
@@ -100,7 +100,7 @@ def patch(repo: Repo, commit: str) -> str:
     if not repo.store.id(f"{commit}^{{commit}}"):
         return ""
     diff = repo.git("diff-tree", "--patch", "--no-ext-diff", "--no-textconv", commit)
-    return repo.git("patch-id", "--stable", given=diff).decode().partition(" ")[0]
+    return repo.git("patch-id", "--stable", stdin=diff).decode().partition(" ")[0]
 
 
 def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
@@ -111,10 +111,10 @@ def moved_by(repo: Repo, head: Head, base: str, word: str) -> bool:
     """Whether every move of the branch since it stood at `base` was one of kern's agents', or
     kern's own: commits, amends, resets, merges. A branch's own reflog leaves out switches.
     """
-    for sha, said in _moves(repo, f"refs/heads/{head.branch}" if head.branch else "HEAD"):
+    for sha, message in _moves(repo, f"refs/heads/{head.branch}" if head.branch else "HEAD"):
         if sha == base:
             return True
-        if not re.match(rf"kern(?: [0-9a-f]+ {word}\b|: )", said):
+        if not re.match(rf"kern(?: [0-9a-f]+ {word}\b|: )", message):
             return False
     return False
 
@@ -124,7 +124,7 @@ def marked(repo: Repo, word: str) -> frozenset[str]:
     <word>`.
     """
     pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
-    return frozenset(sha for sha, said in _moves(repo, "HEAD") if pattern.match(said))
+    return frozenset(sha for sha, message in _moves(repo, "HEAD") if pattern.match(message))
 
 
 def _moves(repo: Repo, ref: str) -> list[tuple[str, str]]:
@@ -132,7 +132,7 @@ def _moves(repo: Repo, ref: str) -> list[tuple[str, str]]:
     argv = ("--no-show-signature", "--walk-reflogs", "-200", "--format=%H%x00%gs", ref)
     code, out, _ = repo.run("log", *argv)
     rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
-    return [] if code else [(sha, said) for sha, _, said in rows]
+    return [] if code else [(sha, message) for sha, _, message in rows]
 
 
 # ---------------------------------------------------------------- the person's commits
@@ -150,10 +150,10 @@ def create(repo: Repo, tree: str, parent: str, message: str | bytes, *, author: 
     sign = "-S" if signs(repo) else "--no-gpg-sign"
     above = ("-p", parent) if parent else ()
     argv = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", sign, tree, *above)
-    given = plain.encode(message) if isinstance(message, str) else message
+    data = plain.encode(message) if isinstance(message, str) else message
     most = waits.scaled(_SIGNING_S)
     try:
-        code, out, why = repo.run(*argv, given=given, env=_author(author), timeout=most)
+        code, out, why = repo.run(*argv, stdin=data, env=_author(author), timeout=most)
     except TimeoutError:
         code, out = 1, b""
         why = f"the program that signs has not ended after {plain.span(most)}: does it ask?"
@@ -179,9 +179,9 @@ def transplanted(repo: Repo, commit: str, tree: str, parent: str) -> str:
 
 def _author(line: str) -> dict[str, str]:
     """The variables that say it, of a commit's `name <address> seconds zone`."""
-    if not (found := re.fullmatch(r"(.*) ?<(.*)> (.*)", line)):
+    if not (match := re.fullmatch(r"(.*) ?<(.*)> (.*)", line)):
         return {}
-    name, address, date = found.groups()
+    name, address, date = match.groups()
     return {
         "GIT_AUTHOR_NAME": name.strip(),
         "GIT_AUTHOR_EMAIL": address,
@@ -198,9 +198,9 @@ def author(repo: Repo) -> dict[str, str]:
 def committer(repo: Repo) -> tuple[str, str]:
     """`name <address>`, or git's complaint where it does not know author or committer."""
     for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-        code, out, told = repo.run("var", who)
+        code, out, answer = repo.run("var", who)
         if code:
-            fatal = [line for line in told.splitlines() if line.startswith("fatal: ")]
+            fatal = [line for line in answer.splitlines() if line.startswith("fatal: ")]
             return "", (fatal or ["it does not say why"])[0].removeprefix("fatal: ")
     return out.decode("utf-8", "surrogateescape").strip().rsplit(" ", 2)[0], ""
 

@@ -38,8 +38,8 @@ class InPlace(Room):
         self.own = *self.own, *apart
         self.save: Callable[[str, str], None] = lambda known, now: None
         self.place.mkdir(parents=True, exist_ok=True)
-        for left in (self.index, self.index.with_name("index.lock")):
-            left.unlink(missing_ok=True)
+        for stale in (self.index, self.index.with_name("index.lock")):
+            stale.unlink(missing_ok=True)
         if (theirs := repo.git_dir / "index").exists():  # a sparse checkout stays sparse
             shutil.copy2(theirs, self.index)
         repo.update_index(dict.fromkeys(self._apart), {"GIT_INDEX_FILE": str(self.index)})
@@ -59,20 +59,20 @@ class InPlace(Room):
 
     def fill(self, tree: str) -> list[str]:
         """What nobody has kept is saved first."""
-        self._base, wanted = tree, self._bare(tree)
+        self._base, target = tree, self._bare(tree)
         # Nothing has run since the last look: what a person changes meanwhile the next one finds.
-        if self._seen != (wanted, len(process.RAN)) and (now := self._look()) != wanted:
+        if self._seen != (target, len(process.RAN)) and (now := self._look()) != target:
             if self.set_repositories_aside():
                 now = self._look()
             if now not in self._known:
                 self.save(self._known[-1], now)
-            self.repo.git("read-tree", "--reset", "-u", wanted, env=self.env)
+            self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
             # What was ignored when the run began is a person's, whatever the rules say by now.
             rules = self.place / "exclude"
             rules.write_bytes(b"".join(_rule(path) for path in (*self.own, *self.ignored)))
             clean = ("-c", f"core.excludesFile={rules}", "clean", "-fdq", "--", ":/")
             self.repo.git(*clean, env=self.env)
-            self._seen = wanted, len(process.RAN)
+            self._seen = target, len(process.RAN)
         self.accept(tree)
         return []
 
@@ -99,12 +99,12 @@ class InPlace(Room):
         """
         others = ("ls-files", "-z", "--others", "--exclude-standard", "--directory")
         paths = [path for path in self.repo.paths(*others, env=self.env) if path.endswith("/")]
-        made = [path for path in paths if (self.tree / path / ".git").exists()]
-        for path in made:
+        nested = [path for path in paths if (self.tree / path / ".git").exists()]
+        for path in nested:
             aside = _new(self.repo.aside / "repository") / path
             aside.parent.mkdir(parents=True)
             shutil.move(self.tree / path, aside)
-        return bool(made)
+        return bool(nested)
 
 
 def visible(repo: Repo) -> str:
@@ -139,21 +139,21 @@ def undo_mistakes(repo: Repo, head: Head) -> list[str]:
     """What a child did to git although only kern writes there, but for commits and the index: in
     words.
     """
-    told, ref = [], f"refs/heads/{head.branch}"
+    mistakes, ref = [], f"refs/heads/{head.branch}"
     if what := history.begun(repo):
         history.abort(repo)
-        told.append(f"it left a mess ({what}); cleared")
+        mistakes.append(f"it left a mess ({what}); cleared")
     if head.branch and not repo.store.id(ref):
         repo.git("update-ref", "-m", "kern: branch back", ref, head.commit)
-        told.append(f"it removed the branch {head.branch}; restored")
+        mistakes.append(f"it removed the branch {head.branch}; restored")
     if (branch := repo.branch()) != head.branch:
         if head.branch:
             repo.git("symbolic-ref", "-m", "kern: switch back", "HEAD", ref)
         else:
             why = ("-m", "kern: switch back")
             repo.git("update-ref", "--no-deref", *why, "HEAD", head.commit)
-        told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
-    return told
+        mistakes.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
+    return mistakes
 
 
 def stage(repo: Repo, tree: str) -> None:
@@ -197,7 +197,7 @@ class Ignored:
         """
         if process.FLEET in os.environ:  # a worker's tree holds copies already
             return
-        folder, left = self._folder(key, attempt), list[str]()
+        folder, left_out = self._folder(key, attempt), list[str]()
         needed = {self._folder(one.task, one.attempt) for _, one in refs.starts(self.repo)}
         for old in {*folder.parent.glob("*")} - (needed - {folder}):
             shutil.rmtree(old, ignore_errors=True)
@@ -208,12 +208,14 @@ class Ignored:
             for bytes_, paths, unit in sorted(map(self._measured, outermost(self.repo))):
                 size, count = size + bytes_, count + len(paths)
                 if size > MOST_BYTES or count > MOST_FILES:
-                    left.append(f"{unit} (beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files)")
+                    left_out.append(
+                        f"{unit} (beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files)"
+                    )
                     continue
                 for path in paths:
                     _copy(self.repo.root / path, new / path)
             new.rename(folder)
-        if unsaid := [one for one in left if one not in self.told]:
+        if unsaid := [one for one in left_out if one not in self.told]:
             self.told.update(unsaid)
             self.warn(f"ignored by git, and not restored if an attempt fails: {some(unsaid)}")
 

@@ -40,21 +40,21 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
     changes = _changes(repo, old, new)
     files = [path for path, (was, now) in changes.items() if was and now and not was.is_submodule]
-    gone = [path for path in files if not os.path.lexists(repo.root / path)]
+    removed = [path for path in files if not os.path.lexists(repo.root / path)]
     # git itself would bring back what is gone from the disk, and overwrite what it ignores
-    if gone and (gone := [path for path in gone if not _is_left_out(repo, path)]):
-        return sorted(gone)
+    if removed and (removed := [path for path in removed if not _is_left_out(repo, path)]):
+        return sorted(removed)
     made = [path for path, (was, _) in changes.items() if not was]
     made = [path for path in made if os.path.lexists(repo.root / path)]
     complaint = _refusal(repo, old, new, {})
     if not (complaint or made):
         return []
-    written = _written(repo, changes)
-    if unknown := [path for path in made if path not in written and not _is_tracked(repo, path)]:
+    there = _written(repo, changes)
+    if unknown := [path for path in made if path not in there and not _is_tracked(repo, path)]:
         return unknown
-    complaint = _refusal(repo, old, new, written)
-    named = re.findall(r"(?m)^error: Entry '(.*)' ", complaint)
-    return named or complaint.strip().splitlines()[:1]
+    complaint = _refusal(repo, old, new, there)
+    entries = re.findall(r"(?m)^error: Entry '(.*)' ", complaint)
+    return entries or complaint.strip().splitlines()[:1]
 
 
 def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:
@@ -74,10 +74,10 @@ def _is_tracked(repo: Repo, path: str) -> bool:
     return bool(listed and not others)
 
 
-def _refusal(repo: Repo, old: str, new: str, written: Mapping[str, Entry]) -> str:
+def _refusal(repo: Repo, old: str, new: str, there: Mapping[str, Entry]) -> str:
     """What git says against following; empty where it would."""
     with repo.private_index() as env:
-        repo.update_index(written, env)
+        repo.update_index(there, env)
         return _read(repo, old, new, "-n", env=env)
 
 
@@ -115,7 +115,7 @@ def advance(
     new: str,
     subject: str,
     marks: Mapping[str, str] | None = None,
-    gone: Mapping[str, str] | None = None,
+    removed: Mapping[str, str] | None = None,
 ) -> bool:
     """The branch, from where `head` has it, with refs that were not there before and without those
     that are `gone`, or nothing: False where it has moved.
@@ -124,10 +124,10 @@ def advance(
         f"update refs/heads/{head.branch} {new} {head.commit}",
         f"create {_behind(repo)} {head.commit}",
         *(f"create {ref} {commit}" for ref, commit in (marks or {}).items()),
-        *(f"delete {ref} {commit}" for ref, commit in (gone or {}).items()),
+        *(f"delete {ref} {commit}" for ref, commit in (removed or {}).items()),
     )
     argv = ("update-ref", "--create-reflog", "-m", f"commit: {subject}", "--stdin")
-    code, _, complaint = repo.run(*argv, given=os.fsencode("\n".join((*rows, ""))))
+    code, _, complaint = repo.run(*argv, stdin=os.fsencode("\n".join((*rows, ""))))
     if code and repo.real_head() == head:
         raise GitFailed(argv, code, complaint)
     return not code
@@ -141,8 +141,8 @@ def follow(repo: Repo) -> None:
         return
     new = repo.real_head().commit
     papers = {name: (repo.entry(old, name), repo.entry(new, name)) for name in DOCUMENTS}
-    written = {name: now for name, (was, now) in papers.items() if now and was != now}
-    repo.update_index({**written, **_written(repo, _changes(repo, old, new))})
+    changed = {name: now for name, (was, now) in papers.items() if now and was != now}
+    repo.update_index({**changed, **_written(repo, _changes(repo, old, new))})
     if complaint := _read(repo, old, new):
         raise GitFailed(("read-tree", "-m"), 128, complaint)
     repo.git("update-ref", "-d", _behind(repo), old)

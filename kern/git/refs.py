@@ -42,14 +42,14 @@ def start(repo: Repo, branch: str) -> StartRef | None:
     """The one of a branch of this working tree. Raises KernError where it is broken."""
     ref = f"{_below(repo)}{branch}/@"
     if not (sha := repo.store.id(ref)):
-        if lost := workspace.read(repo.common_dir / ref):  # its object is
-            raise _broken(ref, lost.decode().strip())
+        if data := workspace.read(repo.common_dir / ref):  # its object is
+            raise _broken(ref, data.decode().strip())
         return None
-    made = history.commit(repo, sha)
-    if not made.parents or not (read := read_message(made.message)):
+    commit = history.commit(repo, sha)
+    if not commit.parents or not (named := read_message(commit.message)):
         return None
-    base, *held = made.parents
-    return StartRef(ref, sha, made.tree, base, *read, held=tuple(held))
+    base, *trees = commit.parents
+    return StartRef(ref, sha, commit.tree, base, *named, held=tuple(trees))
 
 
 def starts(repo: Repo) -> list[tuple[str, StartRef]]:
@@ -71,8 +71,8 @@ def read_message(message: str) -> tuple[Key, int, bool, bool] | None:
         nth, attempt, mounted, still = map(int, rest)
     except (ValueError, TypeError, OverflowError, RecursionError):
         return None
-    known = isinstance(parent, str) and isinstance(text, str)
-    return (Key(parent, text, nth), attempt, bool(mounted), bool(still)) if known else None
+    is_named = isinstance(parent, str) and isinstance(text, str)
+    return (Key(parent, text, nth), attempt, bool(mounted), bool(still)) if is_named else None
 
 
 def begin(repo: Repo, head: Head, key: Key, attempt: int, *, mounted: bool) -> StartRef:
@@ -97,8 +97,8 @@ def _written(repo: Repo, start: StartRef) -> StartRef:
     """The task in ASCII for kern, whatever bytes its text holds, and as text for people."""
     key = start.task
     exact = (key.parent, key.text, key.nth, start.attempt, start.mounted, start.open)
-    shown = f"before attempt {start.attempt}\n\nKern-Task: {plain.line(key.text)}\n"
-    message = f"{shown}Kern-Start: {json.dumps(exact)}\n"
+    title = f"before attempt {start.attempt}\n\nKern-Task: {plain.line(key.text)}\n"
+    message = f"{title}Kern-Start: {json.dumps(exact)}\n"
     commit = repo.commit_object(start.tree, (start.base, *start.held), message)
     repo.git("update-ref", start.ref, commit, *([start.commit] if start.commit else []))
     return replace(start, commit=commit)
@@ -143,11 +143,11 @@ def _tree(repo: Repo, ref: str) -> str:
 def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:
     """(ref, epoch seconds) of what was kept, of one task or of all; 0 where git lacks it."""
     names = repo.text("for-each-ref", "--format=%(refname)", f"{ATTEMPTS}/{slug}".rstrip("/"))
-    found = []
+    rows = []
     for ref in names.splitlines():
         when = re.search(rb"^committer .*> (\d+) ", repo.store.read(ref, "commit") or b"", re.M)
-        found.append((ref, int(when[1]) if when else 0))
-    return found
+        rows.append((ref, int(when[1]) if when else 0))
+    return rows
 
 
 def slug(key: Key) -> str:

@@ -87,7 +87,7 @@ class Repo:
     def run(
         self,
         *argv: str,
-        given: bytes = b"",
+        stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         timeout: float = 0,
     ) -> tuple[int, bytes, str]:
@@ -101,20 +101,20 @@ class Repo:
         deadline = time.monotonic() + waits.scaled(self.patience)
         while True:
             child = self._start(("git", *whole, *argv), self.root, env)
-            out, complaint = environment.attend(child, given, timeout)
+            out, complaint = environment.attend(child, stdin, timeout)
             locked = child.returncode and environment.met_lock(complaint)
             if not locked or time.monotonic() > deadline:
                 return child.returncode, out, complaint
             waits.sleep(_PAUSE)
 
-    def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        code, out, err = self.run(*argv, given=given, env=env)
+    def git(self, *argv: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        code, out, err = self.run(*argv, stdin=stdin, env=env)
         if code:
             raise GitFailed(argv, code, err)
         return out
 
-    def text(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> str:
-        return self.git(*argv, given=given, env=env).decode("utf-8", "surrogateescape").strip()
+    def text(self, *argv: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
+        return self.git(*argv, stdin=stdin, env=env).decode("utf-8", "surrogateescape").strip()
 
     def paths(self, *argv: str, env: Mapping[str, str] | None = None) -> list[str]:
         """What git lists with `-z`."""
@@ -158,7 +158,7 @@ class Repo:
             return self._write("blob", data)
         # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
         argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", "--path", path)
-        return self.text(*argv, given=data)
+        return self.text(*argv, stdin=data)
 
     def content(self, revision: str, path: str) -> bytes | None:
         tree = self.store.id(f"{revision}^{{tree}}")
@@ -181,11 +181,11 @@ class Repo:
 
     def _id(self, name: str, kind: str) -> str:
         what = f"{name}^{{{kind}}}"
-        if not (found := self._ids.get(what) or self.store.id(what)):
+        if not (sha := self._ids.get(what) or self.store.id(what)):
             raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the {kind} of {name}")
         if _ID.fullmatch(name):
-            self._ids[what] = found
-        return found
+            self._ids[what] = sha
+        return sha
 
     def _read_rows(self, tree: str) -> dict[str, Entry]:
         raw, at, rows = self.data(tree, "tree"), 0, {}
@@ -259,7 +259,7 @@ class Repo:
         whole = f"{kind} {len(data)}\0".encode() + data
         name = hashlib.new(names, whole, usedforsecurity=False).hexdigest()
         if not self.store.id(name):
-            self.git("hash-object", "-w", "-t", kind, "--stdin", given=data)
+            self.git("hash-object", "-w", "-t", kind, "--stdin", stdin=data)
         return name
 
     def bare(self, tree: str) -> str:
@@ -294,7 +294,7 @@ class Repo:
         """The tree of the index that `env` names, with all that lies there but what stays apart."""
         pathspecs = (":/", *(f":(top,exclude,literal){path.rstrip('/')}" for path in apart))
         argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-        code, _, complaint = self.run(*argv, given=os.fsencode("\0".join(pathspecs)), env=env)
+        code, _, complaint = self.run(*argv, stdin=os.fsencode("\0".join(pathspecs)), env=env)
         # It has added the rest, and complains of what is excluded and ignored as well.
         if code and (code != 1 or re.search("(?m)^(error|fatal): ", complaint)):
             raise GitFailed(argv, code, complaint)
@@ -308,17 +308,17 @@ class Repo:
         """
         if changes:
             zero = "0" * len(self.store.id("HEAD"))
-            gone = [f"0 {zero}\t{p}\0" for p, e in changes.items() if e is None]
+            removed = [f"0 {zero}\t{p}\0" for p, e in changes.items() if e is None]
             new = [f"{e.mode} {e.blob}\t{p}\0" for p, e in changes.items() if e is not None]
-            given = os.fsencode("".join([*gone, *new]))
-            self.git("update-index", "-z", "--index-info", given=given, env=env)
+            rows = os.fsencode("".join([*removed, *new]))
+            self.git("update-index", "-z", "--index-info", stdin=rows, env=env)
 
     def ignored(self, *paths: str) -> set[str]:
         """Those that git leaves out; one that is committed never is."""
         head = self.store.id("HEAD")
-        asked = [path for path in paths if not (head and self.entry(head, path))]
-        given = os.fsencode("\0".join(asked))
-        out = self.run("check-ignore", "-z", "--stdin", given=given)[1] if asked else b""
+        untracked = [path for path in paths if not (head and self.entry(head, path))]
+        names = os.fsencode("\0".join(untracked))
+        out = self.run("check-ignore", "-z", "--stdin", stdin=names)[1] if untracked else b""
         return {*os.fsdecode(out).split("\0")} - {""}
 
     # ------------------------------------------------------------ settings and hooks
@@ -331,12 +331,12 @@ class Repo:
 
     @cached_property
     def _config(self) -> dict[str, list[str]]:
-        found = dict[str, list[str]]()
+        settings = dict[str, list[str]]()
         listed = self.git("config", "-z", "--list", env=environment.with_hooks())
         for record in os.fsdecode(listed).split("\0")[:-1]:
             name, given, value = record.partition("\n")
-            found.setdefault(name, []).append(value if given else "true")
-        return found
+            settings.setdefault(name, []).append(value if given else "true")
+        return settings
 
     def is_set(self, name: str) -> bool:
         """Of a setting that is true or false."""
@@ -377,25 +377,25 @@ def open_at(folder: Path, *, reading: bool = False) -> Repo:
     environment.drop(os.environ)
     try:
         probe = Repo(folder, folder, folder, reading=True)
-        asked = ("--show-toplevel", "--git-dir", "--git-common-dir")
-        code, out, err = probe.run("rev-parse", "--path-format=absolute", *asked)
+        questions = ("--show-toplevel", "--git-dir", "--git-common-dir")
+        code, out, err = probe.run("rev-parse", "--path-format=absolute", *questions)
     except FileNotFoundError:
         raise UsageError(
             "git is not installed, or not on PATH", hint="install git 2.38 or newer"
         ) from None
     lines = os.fsdecode(out).splitlines()
     if code or len(lines) != 3:
-        said = (err.strip().splitlines() or ["there is a line break in its path"])[0]
-        if "not a git repository" in said:
+        reason = (err.strip().splitlines() or ["there is a line break in its path"])[0]
+        if "not a git repository" in reason:
             hint = "git init, or cd into your project"
             raise UsageError(f"not a git repository: {folder}", hint=hint)
         hint = "cd into a working tree; git worktree add PATH BRANCH makes one"
-        if "dubious ownership" in said:
+        if "dubious ownership" in reason:
             hint = f"if you trust it: git config --global --add safe.directory {folder}"
-        raise UsageError(f"cannot work in {folder}: {said}", hint=hint)
+        raise UsageError(f"cannot work in {folder}: {reason}", hint=hint)
     version = b"" if reading else probe.run("version")[1]
-    found = re.search(rb"(\d{1,9})\.(\d{1,9})", version)
-    if found and (int(found[1]), int(found[2])) < OLDEST:
-        raise UsageError(f"git {found[0].decode()} is too old", hint="install git 2.38 or newer")
+    match = re.search(rb"(\d{1,9})\.(\d{1,9})", version)
+    if match and (int(match[1]), int(match[2])) < OLDEST:
+        raise UsageError(f"git {match[0].decode()} is too old", hint="install git 2.38 or newer")
     root, git_dir, common = (Path(line).resolve() for line in lines)
     return Repo(root, git_dir, common, reading=reading)

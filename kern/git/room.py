@@ -49,7 +49,7 @@ class Room:
         """What it held beside a tree, which is gone. Raises KernError where the disk is full."""
         workspace.remove(self.over)
         with workspace.reported(self.tree):
-            gone = self._read(tree)
+            removed = self._read(tree)
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
             mounted.sort(key=lambda path: (path.count("/"), path))
             self.absent = mounted[MOST_MOUNTS:]
@@ -57,7 +57,7 @@ class Room:
             self.mounts = (*mounted[:MOST_MOUNTS], *same)
             for name in (".git", *self.mounts):
                 self.make_place(name)
-        return [path for path in gone if not path.endswith(REMADE)]
+        return [path for path in removed if not path.endswith(REMADE)]
 
     def accept(self, tree: str) -> None:
         """A tree that it holds, or that is kept elsewhere."""

@@ -53,25 +53,27 @@ def lessons(learned: str, experiment: str = "") -> Captured:
         said, needed = re.sub(_WHEN_LINE, "", lines), "; ".join(re.findall(_WHEN_LINE, lines))
         text = plain.line(f"{experiment}: {said}", 2000)
         return Captured((Lesson(text, when(needed)),) if said.strip() else ())
-    found = list[Lesson]()
+    candidates = list[Lesson]()
     for part in re.split(_BETWEEN, re.sub(r"(?m)^[ \t]*(?:`{3}|~{3}).*", "", plain.block(learned))):
         text = plain.line(re.sub(rf"\A{_ITEM}", "", part), 2000)
         if kinds := re.fullmatch(_WHEN, text):
-            found[-1:] = [one._replace(when=one.when or when(kinds[1])) for one in found[-1:]]
+            candidates[-1:] = [
+                one._replace(when=one.when or when(kinds[1])) for one in candidates[-1:]
+            ]
         elif text:
-            found.append(Lesson(text))
-    wrong = {one.text: _objection(one.text.strip("*_` ")) for one in found}
-    kept = tuple(one for one in found if not wrong[one.text])
-    return Captured(kept, tuple((text, why) for text, why in wrong.items() if why))
+            candidates.append(Lesson(text))
+    wrong = {one.text: _objection(one.text.strip("*_` ")) for one in candidates}
+    accepted = tuple(one for one in candidates if not wrong[one.text])
+    return Captured(accepted, tuple((text, why) for text, why in wrong.items() if why))
 
 
 def _objection(text: str) -> str:
     return next((why for why, sign in _NONE.items() if re.match(sign, text)), "")
 
 
-def when(said: str) -> str:
+def when(condition: str) -> str:
     """The kinds of work, in one line."""
-    return plain.line(said, _LONGEST_WHEN).strip(" .")
+    return plain.line(condition, _LONGEST_WHEN).strip(" .")
 
 
 def alike(text: str, entries: Iterable[Entry]) -> Entry | None:

@@ -37,11 +37,11 @@ def of(text: str, taught: Taught, *, failed: bool = False) -> Change:
     failed: what it went by was harmful, and nothing is learned yet.
     """
     entries, fresh = parse(text).entries, list[Entry]()
-    found = capture.lessons(taught.learned, taught.experiment)
+    captured = capture.lessons(taught.learned, taught.experiment)
     cast, free = _cast(entries, taught, failed), numbers(entries)
-    for said, when in () if failed else found.kept:
-        new = Entry("", said, when=when)
-        twin = None if taught.experiment else capture.alike(said, entries)
+    for lesson, when in () if failed else captured.kept:
+        new = Entry("", lesson, when=when)
+        twin = None if taught.experiment else capture.alike(lesson, entries)
         if any(one.words == new.words for one in (*entries, *fresh)):
             continue
         if twin:
@@ -77,10 +77,10 @@ def merged(text: str, before: str, after: str) -> str:
     here, old = ({one.words: one for one in parse(one).entries} for one in (text, before))
     fresh, votes, free = list[Entry](), dict[str, tuple[int, int]](), numbers(here.values())
     for entry in parse(after).entries:
-        known = here.get(entry.words)
-        if known and entry != old.get(entry.words):
-            helpful = max(known.helpful, entry.helpful)
-            votes[known.id] = helpful, max(known.harmful, entry.harmful)
-        elif not known and entry.words not in old:
+        twin = here.get(entry.words)
+        if twin and entry != old.get(entry.words):
+            helpful = max(twin.helpful, entry.helpful)
+            votes[twin.id] = helpful, max(twin.harmful, entry.harmful)
+        elif not twin and entry.words not in old:
             fresh.append(replace(entry, id=next(free)))
     return appended(counted(text, votes), fresh)

@@ -53,7 +53,7 @@ class Entry:
     def line(self) -> str:
         """As it stands in the file."""
         parts = {"when": self.when, "retired": self.retired}
-        more = "".join(f" | {name}: {plain.line(said)}" for name, said in parts.items() if said)
+        more = "".join(f" | {name}: {plain.line(text)}" for name, text in parts.items() if text)
         head = f"- {self.id} +{self.helpful} -{self.harmful} "
         return head + plain.line(self.text, LONGEST - len(head) - len(more)) + more
 
@@ -65,15 +65,15 @@ class Learnings(NamedTuple):
 
 def parse(text: str) -> Learnings:
     """The entries in the order of the file. Never raises. One without a number gets a free one."""
-    found, faults, start = list[Entry](), list[str](), 0
+    rows, faults, start = list[Entry](), list[str](), 0
     for part in re.split(_SECTIONS, text):
         heading = part.partition("\n")[0].rstrip()
         if part.startswith("## ") and heading != _HEADING:
-            found += _section(part)
+            rows += _section(part)
         else:
-            found += _items(part, start, faults if heading == _HEADING else [])
+            rows += _items(part, start, faults if heading == _HEADING else [])
         start += part.count("\n")
-    return Learnings(tuple(_numbered(found, faults)), tuple(faults))
+    return Learnings(tuple(_numbered(rows, faults)), tuple(faults))
 
 
 def _items(part: str, start: int, faults: list[str]) -> Iterator[Entry]:
@@ -103,26 +103,26 @@ def _section(part: str) -> Iterator[Entry]:
         yield Entry(noted.get("id", ""), plain.line(said, LONGEST), *votes, *more)
 
 
-def _numbered(found: Sequence[Entry], faults: list[str]) -> Iterator[Entry]:
+def _numbered(rows: Sequence[Entry], faults: list[str]) -> Iterator[Entry]:
     """Of two that say the same under one number, as a merge leaves them, the first counts."""
-    seen, taken = dict[str, Entry](), {entry.id for entry in found}
-    free = (name for n in itertools.count(1) if (name := f"L{n}") not in taken)
-    for entry in found:
-        twin = seen.get(entry.id)
+    by_id, ids = dict[str, Entry](), {entry.id for entry in rows}
+    free = (name for n in itertools.count(1) if (name := f"L{n}") not in ids)
+    for entry in rows:
+        twin = by_id.get(entry.id)
         if twin:
             faults.append(f"line {entry.at + 1}: {entry.id} stands there a second time")
         if twin and twin.words == entry.words:
             continue
         if twin or not entry.id:
             entry = replace(entry, id=next(free))
-        seen[entry.id] = entry
+        by_id[entry.id] = entry
         yield entry
 
 
 def numbers(entries: Iterable[Entry]) -> Iterator[str]:
     """Ids for new entries: above all that there are."""
-    taken = {int(entry.id[1:]) for entry in entries}
-    return (f"L{n}" for n in itertools.count(max(taken, default=0) + 1))
+    in_use = {int(entry.id[1:]) for entry in entries}
+    return (f"L{n}" for n in itertools.count(max(in_use, default=0) + 1))
 
 
 def counted(text: str, votes: Mapping[str, Sequence[int]]) -> str:

@@ -46,9 +46,9 @@ def told(entries: Sequence[Entry], query: str, room: int = BUDGET) -> Selection:
     rank = {one.id: at for at, one in enumerate(order, 1)}
     chosen = [(one, "all fit" if whole else f"comes {rank[one.id]}. of {len(fit)}") for one in kept]
     names = {one.id for one in kept}
-    left = [one for one in entries if one.id not in names]
-    why = [one.unwanted or ("no room" if one.id in rank else IRRELEVANT) for one in left]
-    return Selection(tuple(chosen), tuple(zip(left, why, strict=True)))
+    rest = [one for one in entries if one.id not in names]
+    why = [one.unwanted or ("no room" if one.id in rank else IRRELEVANT) for one in rest]
+    return Selection(tuple(chosen), tuple(zip(rest, why, strict=True)))
 
 
 def nearest(entries: Sequence[Entry], query: str, *, meaning: bool = True) -> list[Entry]:
@@ -62,9 +62,9 @@ def nearest(entries: Sequence[Entry], query: str, *, meaning: bool = True) -> li
 
 def filling(order: Iterable[Entry], room: int) -> list[Entry]:
     """As many of them as there is room for."""
-    kept = list[Entry]()
+    chosen = list[Entry]()
     for entry in order:
         if cost(entry) <= room:
             room -= cost(entry)
-            kept.append(entry)
-    return kept
+            chosen.append(entry)
+    return chosen

@@ -61,13 +61,13 @@ def _by_meaning(texts: Sequence[str], query: str) -> dict[int, float]:
 @cache
 def vectors() -> tuple[Any, Any, Any] | None:
     """Of the package wordllama its files are read, its code is not run: that could download."""
-    found = importlib.util.find_spec("wordllama")
+    spec = importlib.util.find_spec("wordllama")
     try:
         import numpy
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
-        folder = Path(found.submodule_search_locations[0])  # type: ignore[union-attr, index]
+        folder = Path(spec.submodule_search_locations[0])  # type: ignore[union-attr, index]
         config = folder / "tokenizers/l2_supercat_tokenizer_config.json"
         pieces = Tokenizer.from_file(str(config))
         (rows,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()

@@ -153,7 +153,7 @@ def _make(
     there = [line.rstrip() for line in message.splitlines()]
     trailer = briefs.trailer(key, imports.references(task)).splitlines()
     lacking = "\n".join(line for line in trailer if line not in there)
-    words = site.repo.git("stripspace", given=plain.encode(f"{message}\n\n{lacking}\n"))
+    words = site.repo.git("stripspace", stdin=plain.encode(f"{message}\n\n{lacking}\n"))
     sha = history.create(site.repo, whole, at.head.commit, words)
     assert at.start is not None
     refs.hold(site.repo, at.start, f"{sha}^{{tree}}")

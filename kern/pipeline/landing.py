@@ -68,32 +68,32 @@ def land(site: Site) -> list[str]:
     base = repo.text("merge-base", head.commit, tip)
     if base != head.commit:
         new = _moved(site, history.since(repo, base, tip) or (), head.commit)
-        gone = new == head.commit
-        repo.git("update-ref", *(("-d", ref, tip) if gone else (ref, new, tip)))
-        if gone:
+        is_gone = new == head.commit
+        repo.git("update-ref", *(("-d", ref, tip) if is_gone else (ref, new, tip)))
+        if is_gone:
             return []
         tip = new
     if paths := branch.in_the_way(repo, head.commit, tip):
         return paths
-    made = history.since(repo, head.commit, tip) or ()
-    if branch.advance(repo, head, tip, made[-1].subject, gone={ref: tip}):
+    commits = history.since(repo, head.commit, tip) or ()
+    if branch.advance(repo, head, tip, commits[-1].subject, removed={ref: tip}):
         follow(repo, site.papers)
-        for one in made:
+        for one in commits:
             site.warn(f"landed, the way is free: {one.sha[:7]} {one.subject}")
     return []
 
 
-def _moved(site: Site, made: Sequence[Commit], onto: str) -> str:
+def _moved(site: Site, commits: Sequence[Commit], onto: str) -> str:
     """Those of the commits that hold on top of `onto`, made anew there: the last one."""
-    for one in made:
+    for one in commits:
         tasks = site.papers.spec()[1].tasks
         task = next((task for task in tasks if task_name(task.key) == one.trailer), None)
         try:
             onto, _ = on_top(site, one, onto, task)
         except Refused as exc:
             if task is None:
-                gone = f"{exc}, and {SPEC} has the task no longer: git show {one.sha}"
-                site.warn(gone, kept=True)
+                message = f"{exc}, and {SPEC} has the task no longer: git show {one.sha}"
+                site.warn(message, kept=True)
                 continue
             give_back(site, task.key, one, exc, onto)
     return onto
@@ -104,9 +104,9 @@ def check(site: Site) -> None:
     if paths := land(site):
         head, tip = site.repo.real_head(), site.repo.store.id(branch.waiting(site.repo))
         base = site.repo.text("merge-base", head.commit, tip)
-        made = history.since(site.repo, base, tip) or ()
-        tasks = "the finished task" if len(made) == 1 else f"{len(made)} finished tasks"
-        names = plain.line("; ".join(one.trailer or one.subject for one in made), 100)
+        commits = history.since(site.repo, base, tip) or ()
+        tasks = "the finished task" if len(commits) == 1 else f"{len(commits)} finished tasks"
+        names = plain.line("; ".join(one.trailer or one.subject for one in commits), 100)
         raise KernError(
             f"your changes are in the way of {tasks}: {some(paths)}: {names}",
             hint=f"{_LANDS}; see it: git log -p {head.commit[:7]}..{tip[:12]}",
@@ -119,9 +119,9 @@ def follow(repo: Repo, papers: Documents) -> None:
     """
     if not (old := branch.behind(repo)):
         return
-    made = history.since(repo, old, repo.real_head().commit) or ()
+    commits = history.since(repo, old, repo.real_head().commit) or ()
     undone = [
-        found[1] for one in made if (found := re.search(rf"(?m)^{_UNDONE} (.*)$", one.message))
+        match[1] for one in commits if (match := re.search(rf"(?m)^{_UNDONE} (.*)$", one.message))
     ]
 
     # The disk first: once the files have followed, nothing says any more that this is due.
@@ -191,43 +191,43 @@ def _proven(
     """What stands behind the tree, in words. Raises Refused; where a gate is red without the task
     all the same, KernError: that is not to blame.
     """
-    wanted = project.checks(site, task) if task else Checks(project.settings(site).gates)
+    required = project.checks(site, task) if task else Checks(project.settings(site).gates)
     whole, merged = trees
-    looks = where() if wanted.shown or site.caller.settings.hidden else site
-    asked = chain(
-        (_gate(looks, gate, whole, head) for gate in wanted.gates),
+    looks = where() if required.shown or site.caller.settings.hidden else site
+    checks = chain(
+        (_gate(looks, gate, whole, head) for gate in required.gates),
         hidden.run(looks, whole),
-        (verify.judge(looks, one, task, whole, head) for one in wanted.criteria if task),
+        (verify.judge(looks, one, task, whole, head) for one in required.criteria if task),
     )
     results = list[Result]()
-    for ended in asked:
-        if ended.blocks:
+    for end in checks:
+        if end.blocks:
             more = "its gates were green there, and with what has landed since this one is red"
             without = _landed_since(site.repo, commit.parents[0], head)
-            raise Refused(f"{result.objection(ended)}{without}", more, merged, ended)
-        results.append(ended)
+            raise Refused(f"{result.objection(end)}{without}", more, merged, end)
+        results.append(end)
     if not results:
         return ""
-    doubt, _ = measured.doubt(looks, wanted.gates, results, head, whole)
+    doubt, _ = measured.doubt(looks, required.gates, results, head, whole)
     base = commit.parents[0]
     change = site.repo.bare(base), site.repo.bare(commit.sha)
     changed = site.repo.changed(*change)
-    doubts = verify.doubted(site.repo, wanted.gates, changed, *change, doubt)
+    doubts = verify.doubted(site.repo, required.gates, changed, *change, doubt)
     return result.proved(results) + doubts
 
 
 def _gate(site: Site, gate: Gate, tree: str, head: str) -> Result:
-    ended = project.run_gate(site, gate, tree)
-    if ended.red and gate.name:
+    end = project.run_gate(site, gate, tree)
+    if end.red and gate.name:
         before = project.known(site, gate, head)
         before = before or project.run_gate(site, gate, site.repo.tree(head))
         if before.red and before.stops(site.options.allow_red, first=True):
             message, hint = result.refusal([before])
             where = f"that is {head[:7]}, without any task that waits to land"
             raise KernError(f"{message}\n{where}", hint=hint)
-        ended = ended.against(before.red)
-    site.sink(GateEnded(ended))
-    return ended
+        end = end.against(before.red)
+    site.sink(GateEnded(end))
+    return end
 
 
 def _colliding(repo: Repo, base: str, head: str, paths: Sequence[str]) -> str:
@@ -251,8 +251,8 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
     repo, reason = site.repo, str(why)
     task = site.papers.spec()[1].find(key)
     number = task.attempts + 1 if task else 1
-    kept = (one for one, _ in refs.kept(repo, refs.slug(key)) if repo.tree(one) == why.tree)
-    ref = next(kept, "").removeprefix("refs/") or site.keep(key, str(number), why.tree, head)
+    saved = (one for one, _ in refs.kept(repo, refs.slug(key)) if repo.tree(one) == why.tree)
+    ref = next(saved, "").removeprefix("refs/") or site.keep(key, str(number), why.tree, head)
     tail = f" (kept: {ref})"
     line = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
 
@@ -282,7 +282,7 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
 # ---------------------------------------------------------------- back
 
 
-def undo(repo: Repo, papers: Documents, wanted: str) -> str:
+def undo(repo: Repo, papers: Documents, words: str) -> str:
     """Under the lock. What was done. Raises KernError where nothing was. Once HEAD has moved,
     whoever comes next brings the files after it.
     """
@@ -294,10 +294,10 @@ def undo(repo: Repo, papers: Documents, wanted: str) -> str:
             f"a task is in progress: {plain.line(busy[0].text, 200)}",
             hint="kern 1 goes on with it, [ ] in kern edit gives it back; then undo the other",
         )
-    number = order.named(wanted, [task.text for task in parsed.tasks])
+    number = order.named(words, [task.text for task in parsed.tasks])
     name, commit = task_name(parsed.tasks[number].key), _made(repo, parsed, number)
-    kept = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
-    above = repo.tree_with(repo.tree(commit.parents[0]), kept)
+    documents = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
+    above = repo.tree_with(repo.tree(commit.parents[0]), documents)
     tree, conflicts = history.merge(repo, commit.sha, head.commit, above)
     if conflicts:
         raise UsageError(
@@ -325,21 +325,21 @@ def undo(repo: Repo, papers: Documents, wanted: str) -> str:
 
 def _made(repo: Repo, parsed: Spec, number: int) -> Commit:
     """The one that finished the task, as kern made it. Raises UsageError."""
-    task, shown = parsed.tasks[number], parsed.shown(number)
+    task, title = parsed.tasks[number], parsed.shown(number)
     if task.marker is not Marker.DONE:
         raise UsageError(
-            f"it is not done, so there is nothing to undo: {shown}",
+            f"it is not done, so there is nothing to undo: {title}",
             hint=f"kern show {number + 1} tells how it stands",
         )
     if (commit := history.naming(repo, task_name(task.key))) is None:
         raise UsageError(
-            f"no commit of kern's on this branch finished it: {shown}",
+            f"no commit of kern's on this branch finished it: {title}",
             hint="[ ] in kern edit opens it again and changes nothing else",
         )
     rows = store.load(store.place(repo.common_dir), having=b'"commit"', size=store.NIGHT)
-    made = {str(row["commit"]) for row in rows if row.get("commit")}
+    hashes = {str(row["commit"]) for row in rows if row.get("commit")}
     change = history.patch(repo, commit.sha)  # which a rebase leaves as it is
-    if commit.sha not in made and all(history.patch(repo, sha) != change for sha in made):
+    if commit.sha not in hashes and all(history.patch(repo, sha) != change for sha in hashes):
         raise UsageError(
             f"{commit.sha[:7]} is not as kern made it here: squashed, amended, or made elsewhere",
             hint=f"by hand: git revert {commit.sha[:7]}, then [ ] in kern edit",

@@ -36,7 +36,7 @@ def unchanged(repo: Repo, sink: Sink) -> Iterator[None]:
             with repo.private_index() as env:
                 repo.git("read-tree", before, env=env)
                 names = os.fsencode("\0".join(changed))
-                repo.git("checkout-index", "--force", "-z", "--stdin", given=names, env=env)
+                repo.git("checkout-index", "--force", "-z", "--stdin", stdin=names, env=env)
             sink(Warned(f"restored, since a check changed it: {plain.some(changed)}"))
         if new := sorted(path for path, (was, _) in rows if not was):
             advice = "add to .gitignore what should not be committed"

@@ -41,8 +41,8 @@ class Waits:
             self.count, self.waited = 0, 0.0
             if self.outage and not self.caller.away:
                 took = plain.span(max(self.outage.until - self.outage.since, 0.0))
-                said = f"the API answers again, after {took}"
-                self.caller.sink(replace(self.outage, text=said, number=0, seconds=0.0))
+                message = f"the API answers again, after {took}"
+                self.caller.sink(replace(self.outage, text=message, number=0, seconds=0.0))
                 self.outage = None
 
     def _reset(self, limit: LimitReached) -> None:
@@ -62,13 +62,13 @@ class Waits:
             self.count, self.waited = 0, 0.0
         seconds = max(min(pause(self.waited), self.most - self.waited), 0.0)
         since, until = self.caller.away, self.options.clock() + seconds
-        said = _away(since, fault.reason, until)
-        self.outage = events.Outage(said, since, until, seconds, self.count + 1)
+        message = _away(since, fault.reason, until)
+        self.outage = events.Outage(message, since, until, seconds, self.count + 1)
         if seconds or self.count:
             self.caller.sink(self.outage)
         if not seconds:
-            said = f"{_away(since, fault.reason)}; {self._unwaited()}"
-            raise Outage(said, hint=fault.hint)
+            message = f"{_away(since, fault.reason)}; {self._unwaited()}"
+            raise Outage(message, hint=fault.hint)
         self._sleep(seconds, until)
 
     def _unwaited(self) -> str:
@@ -79,13 +79,13 @@ class Waits:
         """With a countdown; at most `until` the clock shows it: a machine can sleep meanwhile."""
         self.count += 1
         self.waited += seconds
-        left = seconds
-        while left > 0:
+        rest = seconds
+        while rest > 0:
             self.steered.heed()
-            self.options.countdown(left)
-            step = min(left, 1.0)
+            self.options.countdown(rest)
+            step = min(rest, 1.0)
             self.options.sleep(step)
-            left = min(left - step, until - self.options.clock())
+            rest = min(rest - step, until - self.options.clock())
 
 
 def pause(waited: float) -> float:

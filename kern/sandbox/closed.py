@@ -45,60 +45,62 @@ _ASK = 'for x; do [ -r "$x" ] || [ -h "$x" ] && printf r; [ -w "$x" ] && printf 
 _ASK_S, _ASKED = 10, 500
 
 
-def sentences(output: str, held: Confined) -> list[str]:
+def sentences(output: str, confined: Confined) -> list[str]:
     """A line each; none where nothing held it."""
-    if held.sandbox is None:
+    if confined.sandbox is None:
         return []
-    lines, home, said = output.splitlines(), held.sandbox.home, list[str]()
-    tried = list[tuple[str, Path]]()  # the setting that would open it, the place
+    lines, home, said = output.splitlines(), confined.sandbox.home, list[str]()
+    names = list[tuple[str, Path]]()  # the setting that would open it, the place
     for number, line in enumerate(lines):
         near = [line, *lines[max(0, number - _BEFORE) : number + _AFTER]]
-        said += _variables(line, held) if _ABSENT.search(line) else ()
-        if held.sandbox.apart and (host := _UNRESOLVED.search(line)):
+        said += _variables(line, confined) if _ABSENT.search(line) else ()
+        if confined.sandbox.apart and (host := _UNRESOLVED.search(line)):
             name = plain.line(host[1].rstrip("."), 100)
             said.append(f"closed by the sandbox: {name}, but for programs that use a proxy")
-        said += _mounted(near, held) if _KEPT_THERE.search(line) else ()
+        said += _mounted(near, confined) if _KEPT_THERE.search(line) else ()
         read_only = _READ_ONLY.search(line)
         if not (read_only or _MISSING.search(line)):
             continue
         for path in _named(near, home):
             folder, real = path if path.is_dir() else path.parent, Path(os.path.realpath(path))
             if (read_only or _MAKING.search(line)) and os.access(folder, os.W_OK):
-                tried.append(("write", folder))
+                names.append(("write", folder))
             if not read_only:
-                tried += [("read", one) for one in (path, real) if os.access(one, os.R_OK)]
-    tried = [one for one in dict.fromkeys(tried) if not one[1].is_relative_to(held.root)][:_ASKED]
-    argv = (*held.before, "sh", "-c", _ASK, "sh", *(str(path) for _, path in tried))
-    out = process.heard(argv, _ASK_S, env=held.env)[1] if tried else b""
+                names += [("read", one) for one in (path, real) if os.access(one, os.R_OK)]
+    names = [one for one in dict.fromkeys(names) if not one[1].is_relative_to(confined.root)][
+        :_ASKED
+    ]
+    argv = (*confined.before, "sh", "-c", _ASK, "sh", *(str(path) for _, path in names))
+    out = process.heard(argv, _ASK_S, env=confined.env)[1] if names else b""
     can = out.decode().splitlines()
-    shut = [one for one, letters in zip(tried, can, strict=False) if one[0][0] not in letters]
+    shut = [one for one, letters in zip(names, can, strict=False) if one[0][0] not in letters]
     return list(dict.fromkeys([*(_sentence(*one, home) for one in shut), *said]))[:_MOST]
 
 
-def _variables(line: str, held: Confined) -> Iterator[str]:
+def _variables(line: str, confined: Confined) -> Iterator[str]:
     """But those that are kern's own to set."""
     for name in re.findall(r"[A-Z][A-Z0-9_]{3,}", line):
         own = name.startswith("KERN_") or name.endswith("_PROXY")
-        if name in os.environ and name not in held.env and not own:
+        if name in os.environ and name not in confined.env and not own:
             yield f'{name} is not passed on: [sandbox] env = ["{name}"]'
 
 
-def _mounted(lines: Sequence[str], held: Confined) -> Iterator[str]:
+def _mounted(lines: Sequence[str], confined: Confined) -> Iterator[str]:
     """A place of a mount, which nobody can remove there."""
     words = {f"/{one.strip('./')}" for one in re.findall(r"""[^\s'"`:,()]+""", "\n".join(lines))}
-    for place in dict.fromkeys(held.before):
-        inside = place.startswith(f"{held.root}/") and not place.endswith("/.git")
+    for place in dict.fromkeys(confined.before):
+        inside = place.startswith(f"{confined.root}/") and not place.endswith("/.git")
         if inside and any(place.endswith(word) for word in words):
-            name = plain.line(os.path.relpath(place, held.root))
+            name = plain.line(os.path.relpath(place, confined.root))
             yield f"closed by the sandbox: {name} can be emptied there, not removed"
 
 
 def _sentence(key: str, path: Path, home: Path) -> str:
     inside = path.is_relative_to(home) and path != home
-    shown = plain.line(f"~/{path.relative_to(home)}" if inside else str(path))
+    name = plain.line(f"~/{path.relative_to(home)}" if inside else str(path))
     key = "devices" if path.is_relative_to("/dev") else key
-    setting = plain.data([shown], indent=None)
-    return f"closed by the sandbox: {shown} ([sandbox] {key} = {setting} opens it)"
+    setting = plain.data([name], indent=None)
+    return f"closed by the sandbox: {name} ([sandbox] {key} = {setting} opens it)"
 
 
 def _named(lines: Sequence[str], home: Path) -> Iterator[Path]:

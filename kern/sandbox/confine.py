@@ -127,8 +127,8 @@ class Sandbox:
     def _places(self, tree: Tree) -> dict[Path, Path]:
         """Where a child sees what lies elsewhere."""
         real, root = Path(os.path.realpath(self.home)), self.tree.root
-        found = {self.home: real} if real != self.home and self.means is Means.BWRAP else {}
-        return found | ({root: tree.root} if root != tree.root else {})
+        places = {self.home: real} if real != self.home and self.means is Means.BWRAP else {}
+        return places | ({root: tree.root} if root != tree.root else {})
 
     def _mounts(
         self, kind: Kind, tree: Tree, write: Sequence[Path], agent: str, room: Room | None
@@ -192,41 +192,39 @@ def homes(folder: Path) -> None:
 
 def programs(home: Path, *commands: str) -> tuple[Path, ...]:
     """What runs the commands, wherever it lies, and kern with its interpreter."""
-    found = [Path(sys.prefix), Path(sys.base_prefix), Path(kern.__file__).parent]
+    places = [Path(sys.prefix), Path(sys.base_prefix), Path(kern.__file__).parent]
     for real in (Path(os.path.realpath(command)) for command in commands):
         packages = [one for one in reversed(real.parents) if one.name == "node_modules"]
         folder = next(iter(packages), wall.installation(real.parent, home, home))
-        found.append(real if home.is_relative_to(folder) else folder)
-    return tuple(dict.fromkeys(found))
+        places.append(real if home.is_relative_to(folder) else folder)
+    return tuple(dict.fromkeys(places))
 
 
 # ---------------------------------------------------------------- the choice
 
 
-def chosen(
-    mode: Mode, wanted: Sandbox, find: Callable[[str], str | None] = shutil.which
-) -> Sandbox:
+def chosen(mode: Mode, plan: Sandbox, find: Callable[[str], str | None] = shutil.which) -> Sandbox:
     """The sandbox that the mode calls for, tried once. Raises UsageError where a mode that was
     named cannot be.
     """
     if mode is Mode.OFF:
-        return wanted
+        return plan
     kind, name = Means.BWRAP, means.BWRAP
     if sys.platform == "darwin":
         kind, name = Means.SEATBELT, means.SEATBELT
     program = find(name) or ""
     try:
-        _check(wanted, program)
-        return _tried(replace(wanted, means=kind, program=program))
+        _check(plan, program)
+        return _tried(replace(plan, means=kind, program=program))
     except UsageError as exc:
         if mode is Mode.BWRAP:
             raise UsageError(f"KERN_SANDBOX=bwrap cannot be: {exc}", hint=exc.hint) from None
-        return replace(wanted, why=f"{exc}: {exc.hint}")
+        return replace(plan, why=f"{exc}: {exc.hint}")
 
 
-def _check(wanted: Sandbox, program: str) -> None:
+def _check(plan: Sandbox, program: str) -> None:
     """Raises UsageError where there can be none."""
-    home, root = Path(os.path.realpath(wanted.home)), wanted.tree.root
+    home, root = Path(os.path.realpath(plan.home)), plan.tree.root
     if home == Path("/"):
         why = "your home folder is /, which cannot be kept from a child"
         raise UsageError(why, hint="set another HOME")
@@ -240,13 +238,13 @@ def _check(wanted: Sandbox, program: str) -> None:
         raise UsageError(why, hint="take its folder off PATH")
 
 
-def _tried(held: Sandbox) -> Sandbox:
+def _tried(sandbox: Sandbox) -> Sandbox:
     """Held as an agent is, but for what a repository has a say in; with the overlays that can lie
     over folders of the disk on which the repository is, where it is for a run, which has a relay.
     Raises UsageError.
     """
-    runs = held.relay and os.access(held.tree.git_dir, os.W_OK)
-    near = held.tree.git_dir if runs else None
+    runs = sandbox.relay and os.access(sandbox.tree.git_dir, os.W_OK)
+    near = sandbox.tree.git_dir if runs else None
     code, complaint = 0, ""
     with tempfile.TemporaryDirectory(dir=near) as place:
         root = Path(place)
@@ -255,11 +253,11 @@ def _tried(held: Sandbox) -> Sandbox:
         (index := root / ".git/index").touch()
         tree = Tree(root, root / ".git", root / ".git")
         room = Room(root, index, root / "over", ("lower",))
-        bare = replace(held, tree=tree, grants=Holding(), relay=None)
-        for over in Overlays if held.relay else (Overlays.NONE,):
+        bare = replace(sandbox, tree=tree, grants=Holding(), relay=None)
+        for over in Overlays if sandbox.relay else (Overlays.NONE,):
             argv = ["true"] if over is Overlays.NONE else ["touch", str(root / "lower/x")]
             trial = replace(bare, overlays=over).confine(Kind.WORKER, argv, os.environ, room=room)
             code, _, complaint = process.heard(trial.argv, _TRIAL_S, env=trial.env)
             if not code:
-                return replace(held, overlays=over if held.relay else held.overlays)
+                return replace(sandbox, overlays=over if sandbox.relay else sandbox.overlays)
     raise means.failure(code, complaint)

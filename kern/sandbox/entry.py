@@ -17,11 +17,11 @@ _JOIN_SESSION = 1  # with no name: a new one, empty
 
 
 def _listening(port: int) -> "_socket.socket":
-    found = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    found.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-    found.bind(("127.0.0.1", port))
-    found.listen(64)
-    return found
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(64)
+    return listener
 
 
 def _serve(place: str, *ports: str) -> None:

@@ -38,15 +38,15 @@ def settings(needs: Needs, blank: Path, folders: Iterable[Mount]) -> list[Mount]
     """What is not there lies there empty: an agent could leave it for the next one to obey.
     `blank`: the folder of `blanks`; `folders`: of its login, in which most of them lie.
     """
-    found = []
+    places = []
     for path in map(Path, needs.settings):
         name = "file.json" if path.suffix == ".json" else "file" if path.suffix else "folder"
         source = path if path.exists() else blank / name
-        found.append(Mount(Access.READ, path, source))
+        places.append(Mount(Access.READ, path, source))
         for one in folders:
             if one.source and path.is_relative_to(one.target):
                 clear(one.source, path.relative_to(one.target), folder=source.is_dir())
-    return found
+    return places
 
 
 def blanks(folder: Path) -> None:
@@ -61,8 +61,8 @@ def clear(outer: Path, way: Path, *, folder: bool) -> None:
     would follow a link.
     """
     for one in (*[*way.parents][-2::-1], way):
-        place, wanted = outer / one, folder or one != way
-        if place.is_symlink() or (place.exists() and place.is_dir() is not wanted):
+        place, folder_wanted = outer / one, folder or one != way
+        if place.is_symlink() or (place.exists() and place.is_dir() is not folder_wanted):
             _remove(place)
 
 

@@ -47,17 +47,17 @@ def bubblewrap(
     """
     user, before = os.getuid(), over is Overlays.BEFORE
     layered = [_mount(one, one.source) for one in mounts if one.lower and one.source and before]
-    found = [*_mounting(layered, user)] if layered else []
-    found += [program, *_NAMESPACES]
+    argv = [*_mounting(layered, user)] if layered else []
+    argv += [program, *_NAMESPACES]
     if before and user:  # who is root there is nobody else
-        found += ["--unshare-user", "--uid", str(user), "--gid", str(os.getgid())]
-    found += ["--die-with-parent"] * dies + ["--unshare-net"] * apart
-    found += ["--dev", "/dev", "--proc", "/proc"]
+        argv += ["--unshare-user", "--uid", str(user), "--gid", str(os.getgid())]
+    argv += ["--die-with-parent"] * dies + ["--unshare-net"] * apart
+    argv += ["--dev", "/dev", "--proc", "/proc"]
     # They ask for the user alone, and for no capability.
-    found += ["--ro-bind", "/proc/sys", "/proc/sys"] if not user else []
+    argv += ["--ro-bind", "/proc/sys", "/proc/sys"] if not user else []
     for one in mounts:
-        found += map(str, _words(one, over))
-    return [*found, "--remount-ro", "/", "--chdir", str(root), "--"]
+        argv += map(str, _words(one, over))
+    return [*argv, "--remount-ro", "/", "--chdir", str(root), "--"]
 
 
 def _words(one: Mount, over: Overlays) -> Sequence[str | Path]:
@@ -98,9 +98,9 @@ def _program(name: str) -> str:
 
 def failure(code: int, complaint: str) -> UsageError:
     """Of a trial: why, and what helps."""
-    for known in _REASONS:
-        if any(sign in complaint for sign in known["signs"]):
-            return UsageError(known["why"], hint=known["remedy"])
+    for pattern in _REASONS:
+        if any(sign in complaint for sign in pattern["signs"]):
+            return UsageError(pattern["why"], hint=pattern["remedy"])
     last = complaint.strip().splitlines()[-1:] or [f"it ended with {code}"]
     return UsageError(f"bubblewrap does not work here: {last[0]}", hint="kern doctor")
 

@@ -54,16 +54,16 @@ def request(head: bytes) -> tuple[str, int, bytes]:
 
 def headed(head: bytes, first: bytes, *fields: bytes) -> bytes:
     """A head with that line and those fields, without what concerned its connection."""
-    kept = (one for one in head.split(b"\r\n")[1:] if not one.lower().startswith(_OF_CONNECTION))
-    return b"\r\n".join((first, *filter(None, (*kept, *fields)), b"", b""))
+    lines = (one for one in head.split(b"\r\n")[1:] if not one.lower().startswith(_OF_CONNECTION))
+    return b"\r\n".join((first, *filter(None, (*lines, *fields)), b"", b""))
 
 
 def upstream(host: str) -> tuple[str, int, bytes] | None:
     """The proxy behind which this machine stands, by the person's own environment: its host, its
     port, the field with its password.
     """
-    found = urllib.request.getproxies()
-    parts = urlsplit(found.get("https") or found.get("http") or "")
+    proxies = urllib.request.getproxies()
+    parts = urlsplit(proxies.get("https") or proxies.get("http") or "")
     if not parts.hostname or urllib.request.proxy_bypass(host):
         return None
     login = ":".join(unquote(one) for one in (parts.username, parts.password) if one is not None)

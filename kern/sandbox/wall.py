@@ -106,13 +106,15 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
             yield Mount(Access.READ, path)  # each costs a child some 0.3 ms
 
 
-def mountable(found: Iterable[Mount]) -> list[Mount]:
+def mountable(candidates: Iterable[Mount]) -> list[Mount]:
     """What is there. No link lies where something else is mounted, or on the way to it."""
     there = os.path.exists
-    found = [one for one in found if one.access is Access.LINK or there(one.source or one.target)]
-    real = {one.target for one in found if one.access is not Access.LINK}
-    taken = real.union(*(target.parents for target in real))
-    return [one for one in found if one.access is not Access.LINK or one.target not in taken]
+    candidates = [
+        one for one in candidates if one.access is Access.LINK or there(one.source or one.target)
+    ]
+    real = {one.target for one in candidates if one.access is not Access.LINK}
+    covered = real.union(*(target.parents for target in real))
+    return [one for one in candidates if one.access is not Access.LINK or one.target not in covered]
 
 
 def seen(path: Path, places: Mapping[Path, Path]) -> Path:
@@ -132,12 +134,12 @@ def named(text: str, places: Mapping[Path, Path]) -> str:
 
 def _homes(home: Path) -> list[Path]:
     """Where programs look for it: most heed HOME, Java and ssh what the system says."""
-    found = {home}
+    homes = {home}
     with contextlib.suppress(KeyError, OSError):
         known = Path(pwd.getpwuid(os.getuid()).pw_dir)
         if known.parent != known and known.stat().st_uid == os.getuid():
-            found.add(known)
-    return sorted(found)
+            homes.add(known)
+    return sorted(homes)
 
 
 def _added(home: Path) -> Iterator[Mount]:
@@ -267,15 +269,15 @@ def overlay(lower: Path, place: Path, *under: Path) -> Mount:
 
 def ports(hosts: Collection[str]) -> tuple[int, ...]:
     """Of this machine's loopback, as `localhost:5432` among the hosts names them."""
-    found = [one.rpartition(":") for one in hosts]
-    return tuple(sorted({int(p) for name, _, p in found if name in _LOCAL and p.isdecimal()}))
+    pairs = [one.rpartition(":") for one in hosts]
+    return tuple(sorted({int(p) for name, _, p in pairs if name in _LOCAL and p.isdecimal()}))
 
 
 def reaches(host: str, hosts: Collection[str]) -> bool:
     """`example.com` is itself alone, `*.example.com` all that ends so."""
-    host, found = host.lower().rstrip("."), tuple(map(str.lower, hosts))
-    wild = (one[1:] for one in found if one.startswith("*."))
-    return ANY in found or host in found or host.endswith(tuple(wild))
+    host, name = host.lower().rstrip("."), tuple(map(str.lower, hosts))
+    wild = (one[1:] for one in name if one.startswith("*."))
+    return ANY in name or host in name or host.endswith(tuple(wild))
 
 
 def environment(

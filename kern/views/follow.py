@@ -109,32 +109,32 @@ class _Request(BaseHTTPRequestHandler):
 
 
 def page(folder: Path, since: str) -> str:
-    seen = status.snapshot(folder)
-    found, now, _ = report.gathered(folder, since)
-    spent = seen["run"]
-    run = found.runs.get(spent["run"]) if spent and spent["under_way"] else None
+    state = status.snapshot(folder)
+    history, now, _ = report.gathered(folder, since)
+    spent = state["run"]
+    run = history.runs.get(spent["run"]) if spent and spent["under_way"] else None
     if run:
         _go_on(run, time.time())
     live = {
         "run": run,
-        "doing": [*_doing(seen)],
-        "queue": [one["task"] for one in seen["workers"] if one["worker"] is None],
-        "stops": seen["asked"],
+        "doing": [*_doing(state)],
+        "queue": [one["task"] for one in state["workers"] if one["worker"] is None],
+        "stops": state["asked"],
         "spent": spent,
         "most": next(iter(run.of("run")), {}).get("max_cost") if run else None,
-        "left": plain.count(seen["to_do"]["pending"] + seen["to_do"]["active"], "task"),
-        "needs": seen["help"],
+        "left": plain.count(state["to_do"]["pending"] + state["to_do"]["active"], "task"),
+        "needs": state["help"],
         "renew": _RENEW_S if run else _IDLE_S,
         "nonce": secrets.token_urlsafe(16),
     }
-    return report.page(found, now, live)
+    return report.page(history, now, live)
 
 
-def _doing(seen: dict[str, Any]) -> Iterator[tuple[int, str, str, str, str]]:
+def _doing(state: dict[str, Any]) -> Iterator[tuple[int, str, str, str, str]]:
     """Who does what since when; the run itself is no worker."""
-    if stage := seen["stage"]:
+    if stage := state["stage"]:
         yield 0, stage["task"], stage["stage"], *_since(stage["since"])
-    for one in seen["workers"]:
+    for one in state["workers"]:
         if one["worker"] is not None:
             yield one["worker"], one["task"], one["doing"], *_since(one["since"])
 

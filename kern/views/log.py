@@ -79,8 +79,8 @@ class Repeats:
 
     def __call__(self, record: Record) -> bool:
         kind, did, run = record["kind"], record.get("did"), record["run"]
-        asked = kind in ("stage", "gate") and did != "end"
-        again = run in self.away and (did == "still away" or asked)
+        is_begin = kind in ("stage", "gate") and did != "end"
+        again = run in self.away and (did == "still away" or is_begin)
         if kind == "outage" or did == "end":
             (self.away.discard if did in ("over", "end") else self.away.add)(run)
         own = kind in ("run", "outage") and "worker" in record

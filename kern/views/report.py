@@ -49,11 +49,11 @@ def gathered(folder: Path, since: str) -> tuple[History, Standing, bool]:
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
     records = store.load(store.place(project.common_dir), warn)
-    kept = [record for record in records if record["time"] >= began]
+    recent = [record for record in records if record["time"] >= began]
     there = project.text("for-each-ref", "--format=%(refname)", refs.ATTEMPTS).splitlines()
-    for gone in (one for one in kept if one.get("ref") and f"refs/{one['ref']}" not in there):
-        gone["ref"] = ""  # what a run's end cleaned up
-    return fold(kept), standing(project) if kept else NOWHERE, bool(records)
+    for row in (one for one in recent if one.get("ref") and f"refs/{one['ref']}" not in there):
+        row["ref"] = ""  # what a run's end cleaned up
+    return fold(recent), standing(project) if recent else NOWHERE, bool(records)
 
 
 def standing(project: Repo) -> Standing:
@@ -93,7 +93,7 @@ def _since(text: str, now: datetime) -> str:
 # ---------------------------------------------------------------- the page
 
 
-def page(found: History, now: Standing = NOWHERE, live: Mapping[str, Any] | None = None) -> str:
+def page(history: History, now: Standing = NOWHERE, live: Mapping[str, Any] | None = None) -> str:
     """`live`: what a page tells at its top that renews itself (`follow`)."""
     import jinja2  # everything else starts without it
 
@@ -106,14 +106,16 @@ def page(found: History, now: Standing = NOWHERE, live: Mapping[str, Any] | None
         lstrip_blocks=True,
     )
     environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count, local=local)
-    total = totals.summary(found, now)
+    total = totals.summary(history, now)
     return environment.get_template("page.html").render(
-        project=next((run.root for run in found.runs.values() if run.root), "").rpartition("/")[2],
+        project=next((run.root for run in history.runs.values() if run.root), "").rpartition("/")[
+            2
+        ],
         total=total,
         tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),
-        runs=[(run, _lanes(run)) for run in found.runs.values()],
-        stages={task.task: _by_stage(task.steps) for task in found.tasks.values()},
-        gates=_gates(found),
+        runs=[(run, _lanes(run)) for run in history.runs.values()],
+        stages={task.task: _by_stage(task.steps) for task in history.tasks.values()},
+        gates=_gates(history),
         kinds=KINDS,
         no_end=NO_END,
         live=live,
@@ -163,10 +165,10 @@ def _by_stage(steps: Sequence[Step]) -> str:
     return ", ".join(f"{kind}{times[kind]} {Cost.of(costs)}" for kind, costs in calls.items())
 
 
-def _gates(found: History) -> dict[str, dict[str, Any]]:
+def _gates(history: History) -> dict[str, dict[str, Any]]:
     """Each gate, with what it printed when it was last red."""
     gates: dict[str, dict[str, Any]] = {}
-    for step in (step for step in found.steps if step.kind == GATE):
+    for step in (step for step in history.steps if step.kind == GATE):
         gate = gates.setdefault(step.name, {"green": 0, "red": 0, "seconds": 0.0, "output": ""})
         gate["red" if step.failed else "green"] += 1
         gate["seconds"] += step.ended - step.began

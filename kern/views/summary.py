@@ -24,61 +24,61 @@ MOST = 20  # rows of a section
 Row = tuple[str, str]  # lines, and the style of the first
 
 
-def lines(ended: RunEnded) -> Iterator[Row]:
-    found = fold(ended.night)
-    now = Standing(needs=ended.needs, held=ended.held)
-    worst = ended.needs or ended.interrupted or _unproven(totals.done(found, now))
+def lines(end: RunEnded) -> Iterator[Row]:
+    history = fold(end.night)
+    now = Standing(needs=end.needs, held=end.held)
+    worst = end.needs or end.interrupted or _unproven(totals.done(history, now))
     yield "", ""
-    yield headline(ended, found), f"{HEAD} {NOTICE}" if worst else HEAD
-    if len(found.runs) > 1:
-        runs = [*found.runs.values()]
+    yield headline(end, history), f"{HEAD} {NOTICE}" if worst else HEAD
+    if len(history.runs) > 1:
+        runs = [*history.runs.values()]
         since = local(runs[0].records[0]["time"], "%a %H:%M")
         took = plain.span(sum(run.ended - run.began for run in runs))
-        counts = f"{len(found.done)} done in {len(runs)} runs; {found.spent.cost}, {took}"
-        counts += _waits(found)
+        counts = f"{len(history.done)} done in {len(runs)} runs; {history.spent.cost}, {took}"
+        counts += _waits(history)
         yield f"in all since {since}, as below: {counts}", HEAD
-    yield from body(found, now, ended.stuck)
-    if last := following(ended):
+    yield from body(history, now, end.stuck)
+    if last := following(end):
         yield "", ""
-        yield last, NOTICE if ended.needs else ""
+        yield last, NOTICE if end.needs else ""
 
 
-def headline(ended: RunEnded, found: History) -> str:
+def headline(end: RunEnded, history: History) -> str:
     """Of this run, which is the last of the night."""
-    run = [*found.runs.values()][-1] if found.runs else Run()
-    bare = sum(unverified(proved) for _, _, proved in ended.done)
-    still = "SPEC.md unreadable" if ended.open_tasks is None else f"{ended.open_tasks} open"
-    counts = _counts(len(ended.done), run.ends["concluded"], bare, ended.needs, ended.held)
-    paid = "" if ended.cost.known is None else " (API-equivalent)"
-    used = f", {sentences.short(ended.tokens)} tokens" if ended.tokens else ""
-    took = f"{plain.span(ended.seconds)}{_waits(run)}"
-    return f"{counts}, {still}; {ended.cost}{paid}{used}, {took}"
+    run = [*history.runs.values()][-1] if history.runs else Run()
+    bare = sum(unverified(proved) for _, _, proved in end.done)
+    still = "SPEC.md unreadable" if end.open_tasks is None else f"{end.open_tasks} open"
+    counts = _counts(len(end.done), run.ends["concluded"], bare, end.needs, end.held)
+    paid = "" if end.cost.known is None else " (API-equivalent)"
+    used = f", {sentences.short(end.tokens)} tokens" if end.tokens else ""
+    took = f"{plain.span(end.seconds)}{_waits(run)}"
+    return f"{counts}, {still}; {end.cost}{paid}{used}, {took}"
 
 
 def _waits(of: Story) -> str:
     return f", {waited}" if (waited := totals.waited(of)) else ""
 
 
-def _counts(done: int, tried: int, bare: int, needs: Sequence[Need], held: Sequence[Need]) -> str:
+def _counts(done: int, failed: int, bare: int, needs: Sequence[Need], holds: Sequence[Need]) -> str:
     counts = {
-        f"{plain.count(tried, 'experiment')} did not work": tried,
+        f"{plain.count(failed, 'experiment')} did not work": failed,
         f"{len(needs)} need you": needs,
-        f"{len(held)} held": held,
+        f"{len(holds)} held": holds,
         f"{bare} {UNVERIFIED}": bare,
     }
     return ", ".join([f"{done} done", *(text for text, count in counts.items() if count)])
 
 
-def report(found: History, now: Standing, *, markdown: bool = False) -> str:
+def report(history: History, now: Standing, *, markdown: bool = False) -> str:
     """All of it, for a terminal or as the text of a pull request."""
-    if not found.runs:
+    if not history.runs:
         return "nothing in the journal yet: it begins with the first run"
-    done, tried = totals.done(found, now), len(found.ended("concluded"))
-    counts = _counts(len(done), tried, _unproven(done), totals.needs(found, now), now.held)
-    where = f"in {plain.count(len(found.runs), 'run')}"
-    head = f"{counts} {where}; {found.spent.in_words(len(done))} (costs are API-equivalent)"
-    rows = (text for text, _ in body(found, now, full=True))
-    texts = [head, *filter(None, [totals.waited(found)]), *"\n".join(rows).split("\n")]
+    done, tried = totals.done(history, now), len(history.ended("concluded"))
+    counts = _counts(len(done), tried, _unproven(done), totals.needs(history, now), now.held)
+    where = f"in {plain.count(len(history.runs), 'run')}"
+    head = f"{counts} {where}; {history.spent.in_words(len(done))} (costs are API-equivalent)"
+    rows = (text for text, _ in body(history, now, full=True))
+    texts = [head, *filter(None, [totals.waited(history)]), *"\n".join(rows).split("\n")]
     return plain.block("\n".join(map(_markdown, texts) if markdown else texts))
 
 
@@ -90,7 +90,7 @@ def _markdown(text: str) -> str:
 
 
 def body(
-    found: History,
+    history: History,
     now: Standing = NOWHERE,
     stuck: Sequence[tuple[str, str]] = (),
     *,
@@ -99,31 +99,31 @@ def body(
     """`stuck`: open tasks, each with what it waits for. A section that is empty is left out; of a
     long one the rest is counted.
     """
-    needs, done = totals.needs(found, now), totals.done(found, now)
+    needs, done = totals.needs(history, now), totals.done(history, now)
     needy = {need.task for need in (*needs, *now.held)}
     waiting = (f"{_name(task)}: {plain.line(why)}" for task, why in stuck if task not in needy)
     sections: dict[str, Iterable[Row]] = {
-        "Look at this": _looks(found, now, done),
+        "Look at this": _looks(history, now, done),
         "Needs you": map(_need, needs),
         "Held": map(_need, now.held),
         "Open tasks that only wait": _rows(waiting),
         "Done": _done(done),
-        "Tried, did not work": _rows(map(_with_commit, found.ended("concluded"))),
-        "Split into subtasks": _rows(map(_with_commit, found.ended("decomposed"))),
-        "Failed attempts, with the work of each": _tried(found),
-        "Runs that ended early": _errors(found, full=full),
+        "Tried, did not work": _rows(map(_with_commit, history.ended("concluded"))),
+        "Split into subtasks": _rows(map(_with_commit, history.ended("decomposed"))),
+        "Failed attempts, with the work of each": _tried(history),
+        "Runs that ended early": _errors(history, full=full),
     }
     if full:
-        left = (task for task in found.ended(*totals.OPEN) if task.task not in needy)
-        by = totals.agents(found)
+        rest = (task for task in history.ended(*totals.OPEN) if task.task not in needy)
+        by = totals.agents(history)
         costs = (
             f"{plain.line(name, 60)}: {plain.count(count, 'task')} done, {spent.in_words(count)}"
             for name, (count, spent) in by.items()
         )
         sections |= {
-            "Open": _rows(f"{_name(task.task)}: {totals.state(task, now)}" for task in left),
-            "Refused to agents": _rows(dict.fromkeys(found.denied)),
-            "Learned": _rows(dict.fromkeys(found.texts("learning"))),
+            "Open": _rows(f"{_name(task.task)}: {totals.state(task, now)}" for task in rest),
+            "Refused to agents": _rows(dict.fromkeys(history.denied)),
+            "Learned": _rows(dict.fromkeys(history.texts("learning"))),
             "By agent": _rows(costs if len(by) > 1 else ()),
         }
     for title, every in sections.items():
@@ -134,32 +134,32 @@ def body(
             yield from rows if full else rows[:MOST]
         if not full and len(rows) > MOST:
             yield f"  and {len(rows) - MOST} more: kern report", ""
-    if mended := [len(tried) for task in done if (tried := task.of("attempt"))]:
+    if mended := [len(attempts) for task in done if (attempts := task.of("attempt"))]:
         tasks = plain.count(len(mended), "task")
         yield "", ""
         yield f"{plain.count(sum(mended), 'failed attempt')} of {tasks} came right later", ""
 
 
-def following(ended: RunEnded) -> str:
+def following(end: RunEnded) -> str:
     """The last line: what to type next; empty where an error says it."""
-    if ended.stopped:
-        why = "the time of --until has come" if ended.until else "stopped, as asked"
-        return f"{why}; the next {ended.called} goes on with: {ended.stopped}"
-    if ended.interrupted:
+    if end.stopped:
+        why = "the time of --until has come" if end.until else "stopped, as asked"
+        return f"{why}; the next {end.called} goes on with: {end.stopped}"
+    if end.interrupted:
         return ""
-    free = (ended.open_tasks or 0) - len(ended.needs) - len(ended.held)
-    if free > 0 and not ended.stuck:
+    free = (end.open_tasks or 0) - len(end.needs) - len(end.held)
+    if free > 0 and not end.stuck:
         tasks = "task" if free == 1 else "tasks"
-        return f"next: {ended.called} {free} takes the other open {tasks}"
-    if len(ended.needs) == 1:
-        return f"next: {ended.needs[0].do.partition(';')[0]}, then: {ended.called}"
-    if ended.needs:
-        first, rest = ended.needs[0].do.partition(",")[0], len(ended.needs) - 1
+        return f"next: {end.called} {free} takes the other open {tasks}"
+    if len(end.needs) == 1:
+        return f"next: {end.needs[0].do.partition(';')[0]}, then: {end.called}"
+    if end.needs:
+        first, rest = end.needs[0].do.partition(",")[0], len(end.needs) - 1
         other = "other task that needs" if rest == 1 else f"other {rest} tasks that need"
-        return f"next: {first}, then the {other} you, then: {ended.called}"
-    if ended.held:
-        return f"next: {ended.held[0].do} lets a held task be taken, then: {ended.called}"
-    if ended.stuck:
+        return f"next: {first}, then the {other} you, then: {end.called}"
+    if end.held:
+        return f"next: {end.held[0].do} lets a held task be taken, then: {end.called}"
+    if end.stuck:
         return "next: kern status shows what the open tasks wait for"
     return "all tasks are done: git log shows them"
 
@@ -180,13 +180,13 @@ def _rows(texts: Iterable[str]) -> Iterator[Row]:
     return ((f"  {plain.line(text, 600)}", "") for text in texts)
 
 
-def _looks(found: History, now: Standing, done: Sequence[Task]) -> Iterator[Row]:
+def _looks(history: History, now: Standing, done: Sequence[Task]) -> Iterator[Row]:
     """The same once, with how often."""
-    met: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for one in totals.review(found, now):
+    counts: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for one in totals.review(history, now):
         text = one["text"].partition(":")[0] if one["what"] == "flaky" else one["text"]
-        met.setdefault((one["what"], text), []).append(one)
-    for (what, _), same in met.items():
+        counts.setdefault((one["what"], text), []).append(one)
+    for (what, _), same in counts.items():
         last = same[-1]
         task = f"{plain.line(last['task'], 60)}: " if last["task"] and len(same) == 1 else ""
         often = f" ({len(same)} times)" if len(same) > 1 else ""
@@ -222,21 +222,21 @@ def _proof(task: Task) -> str:
     return re.sub(r"(by |, )gate ", r"\1", proof)
 
 
-def _tried(found: History) -> Iterator[Row]:
+def _tried(history: History) -> Iterator[Row]:
     """Of tasks that are not done."""
-    for task in found.tasks.values():
-        if task.outcome != "done" and (tried := task.of("attempt")):
+    for task in history.tasks.values():
+        if task.outcome != "done" and (attempts := task.of("attempt")):
             rows = [f"  {_name(task.task)}"]
-            for one in tried:
+            for one in attempts:
                 rows.append(f"      {one.get('attempt')}: {plain.line(str(one.get('reason')))}")
                 rows += [f"         git show {plain.line(one['ref'])}"] * bool(one.get("ref"))
             yield "\n".join(rows), ""
 
 
-def _errors(found: History, *, full: bool) -> Iterator[Row]:
+def _errors(history: History, *, full: bool) -> Iterator[Row]:
     """The same once, with how often. At a run's end its own is said after all."""
-    last = "" if full else next(reversed(found.runs), "")
-    errors = [error for error in totals.errors(found) if error["run"] != last]
+    last = "" if full else next(reversed(history.runs), "")
+    errors = [error for error in totals.errors(history) if error["run"] != last]
     often = Counter(str(error["text"]) for error in errors)
     return _rows(
         f"{local(error['time'])}  {text}{f' ({often[text]} times)' if often[text] > 1 else ''}"

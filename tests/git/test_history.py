@@ -14,7 +14,7 @@ def test_words_and_author_stay_and_nobody_is_forged(repo: Path, git: Git) -> Non
     env = {"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@x", "GIT_AUTHOR_DATE": WHEN}
     found = repository.open_at(repo)
     argv = ("commit-tree", "-p", "HEAD", "HEAD^{tree}")
-    code, out, _ = found.run(*argv, given=message, env=env)
+    code, out, _ = found.run(*argv, stdin=message, env=env)
     assert not code
     old, head = out.decode().strip(), git("rev-parse", "HEAD")
     tree = found.tree_with(head, {"own.txt": None})
