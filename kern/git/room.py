@@ -154,7 +154,7 @@ class Room:
         named = [f":(top,literal){path}" for path in paths] if len(paths) <= MOST_NAMED else [":/"]
         argv = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
         if named:
-            self.repo.run(*_EXACTLY, *argv, given=os.fsencode("\0".join(named)), env=self.env)
+            self.repo.run(*_EXACTLY, *argv, stdin=os.fsencode("\0".join(named)), env=self.env)
 
     def _copy(self, path: str) -> bool:
         """Whether nothing of it is left to mount."""
