@@ -88,7 +88,7 @@ EVERY_DAY = {
 # The whole suite passes with it: KERN_TEST_SANDBOX=bwrap pytest
 SANDBOX = os.environ.get("KERN_TEST_SANDBOX", "off")
 STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX", "PYTEST_ADDOPTS")
-COLOURS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # which rich and typer heed
+COLOURS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # which rich and typer check_requests
 
 
 @pytest.fixture(scope="session")

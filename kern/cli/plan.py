@@ -59,7 +59,7 @@ def plan(
         proposal = planner.ask(mode, purpose)
         if proposal.wrong:
             raise planner.refusal(proposal.wrong)
-        old, unchanged = planner.papers.spec_text(), f"nothing to add to {SPEC}"
+        old, unchanged = planner.documents.spec_text(), f"nothing to add to {SPEC}"
         new = old if proposal.done else planner.planned(old, proposal, stated).text
         if proposal.done:
             unchanged = f"nothing is missing: {plain.line(proposal.done)}"
@@ -71,12 +71,12 @@ def plan(
 
 def tidy(folder: Path, leave: Leave, *, yes: bool, dry: bool) -> int:
     """One read-only run of the planner; nothing is written without a yes."""
-    papers = place.documents(repository.open_at(folder))
-    there = parse_learnings(papers.read(LEARNINGS) or "")
+    documents = place.documents(repository.open_at(folder))
+    there = parse_learnings(documents.read(LEARNINGS) or "")
     if there.faults:
         hint = "mend that by hand first: it would be lost"
         raise UsageError(f"{LEARNINGS}: {there.faults[0]}", hint=hint)
-    done = any(task.marker is Marker.DONE for task in papers.spec()[1].tasks)
+    done = any(task.marker is Marker.DONE for task in documents.spec()[1].tasks)
     if not (there.entries or done):
         print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")
         return Exit.OK
@@ -112,8 +112,8 @@ def _consulted(
         with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as site:
             if site.payer:
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
-            proposal = ask(Planner(site.repo, site.papers, site.templates, site.caller))
-            site.steered.heed()
+            proposal = ask(Planner(site.repo, site.documents, site.templates, site.caller))
+            site.steered.check_requests()
             console.close()
             print(proposal.change or proposal.unchanged, flush=True)
             if proposal.change:
@@ -165,9 +165,9 @@ def learn(folder: Path, text: str, when: str) -> None:
             f"an entry is a sentence of at most {LONGEST // 2} characters",
             hint=f'kern learn "Run make db before the tests."; what there is stands in {LEARNINGS}',
         )
-    papers = place.documents(repository.open_at(folder))
-    with papers.alone():
-        there = papers.read(LEARNINGS) or ""
+    documents = place.documents(repository.open_at(folder))
+    with documents.alone():
+        there = documents.read(LEARNINGS) or ""
         entries = parse_learnings(there).entries
         if twin := capture.alike(new.text, entries):
             raise UsageError(
@@ -175,5 +175,5 @@ def learn(folder: Path, text: str, when: str) -> None:
                 hint=f"{LEARNINGS} is a file that you can edit: a line for each entry",
             )
         name = next(numbers(entries))
-        papers.write(LEARNINGS, appended(there, [replace(new, id=name)]))
+        documents.write(LEARNINGS, appended(there, [replace(new, id=name)]))
     print(f"{name} in {LEARNINGS}; review it and commit it")

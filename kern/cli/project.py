@@ -238,7 +238,7 @@ def _ran(
     options = Options(tick=table.tick, leave=leave)
     try:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as site:
-            own, theirs = hidden.gate(site), site.papers.settings().gates
+            own, theirs = hidden.gate(site), site.documents.settings().gates
             gates = _chosen(theirs, names) if theirs or names or not own else []
             table.expect([*gates, *filter(None, [own])])
             if process.OF in os.environ and not site.rooms.mounted:

@@ -16,17 +16,17 @@ _MOST_BYTES = 1 << 20
 
 def answer(folder: Path) -> None:
     """Each answer in it, where its question is still the open one."""
-    repo, papers = tasks.to_answer(folder)
+    repo, documents = tasks.to_answer(folder)
     notice = _notice(sys.stdin.buffer.read(_MOST_BYTES + 1))
     if (root := notice.get("root", str(repo.root))) != str(repo.root):
         where = plain.line(str(root), 160)
         raise UsageError(f"that question is not of {repo.root}", hint=f"it is of {where}")
     late = list[str]()
     for task, question, text in [*_answers(notice)]:
-        for number, one in enumerate(papers.spec()[1].tasks, 1):
+        for number, one in enumerate(documents.spec()[1].tasks, 1):
             noted = notes.pending(one)
             if one.text == task and noted and notes.same(question, noted):
-                tasks.take_answer(papers, number, one, text)
+                tasks.take_answer(documents, number, one, text)
                 break
         else:
             late.append(plain.line(question or task, 160))

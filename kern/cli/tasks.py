@@ -40,7 +40,7 @@ def to_answer(folder: Path) -> tuple[Repo, Documents]:
     return _opened(folder, "answer")
 
 
-def _change(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
+def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None:
     """One line of what was done."""
 
     def apply(text: str, parsed: Spec) -> tuple[str, str]:
@@ -49,7 +49,7 @@ def _change(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
             raise UsageError(parsed.unclosed.said, hint=hint)
         return change(text, parsed)
 
-    print(plain.line(papers.update(apply), 1000))
+    print(plain.line(documents.update(apply), 1000))
 
 
 def add(
@@ -62,17 +62,17 @@ def add(
 ) -> None:
     """Where there is no SPEC.md, or only the example, it begins one."""
     new = New(text, after, gate, judge, under)
-    repo, papers = _opened(folder)
-    if papers.read(SPEC) is None and papers.form(SPEC) is None:
+    repo, documents = _opened(folder)
+    if documents.read(SPEC) is None and documents.form(SPEC) is None:
         commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file
-        papers.write(SPEC, editing.NO_TASKS)
+        documents.write(SPEC, editing.NO_TASKS)
 
     def change(text: str, parsed: Spec) -> Edited:
         if prompts.is_example(text):
             text, parsed = editing.NO_TASKS, parse(editing.NO_TASKS)
         return commands.add(text, parsed, new)
 
-    _change(papers, change)
+    _change(documents, change)
     if gate and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
         with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
             typed = (Gate("", one.strip(), 0) for one in gate)
@@ -81,9 +81,9 @@ def add(
 
 def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
     """Of standard input, shown as a change of SPEC.md and taken after a yes."""
-    _, papers = _opened(folder)
+    _, documents = _opened(folder)
     items = imports.read(sys.stdin.buffer.read(imports.MOST_BYTES + 1))
-    old = papers.spec_text() if (there := papers.form(SPEC) is not None) else ""
+    old = documents.spec_text() if (there := documents.form(SPEC) is not None) else ""
 
     def added(text: str) -> imports.Added:
         base = editing.NO_TASKS if not text or prompts.is_example(text) else text
@@ -106,21 +106,21 @@ def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
         print(f"{SPEC} is unchanged")
         return
     if not there:
-        papers.write(SPEC, editing.NO_TASKS)
-    papers.edit(lambda text, _: added(text).text)
+        documents.write(SPEC, editing.NO_TASKS)
+    documents.edit(lambda text, _: added(text).text)
     print(f"added {tasks} to {SPEC}; next: kern -n")
 
 
 def retry(folder: Path, words: str) -> None:
-    repo, papers = _opened(folder)
+    repo, documents = _opened(folder)
     with _alone(repo, f'retry "{words}"'):
-        _change(papers, lambda text, parsed: commands.retry(text, parsed, words))
+        _change(documents, lambda text, parsed: commands.retry(text, parsed, words))
 
 
 def undo(folder: Path, words: str) -> None:
-    repo, papers = _opened(folder)
+    repo, documents = _opened(folder)
     with _alone(repo, f'undo "{words}"'):
-        print(plain.line(landing.undo(repo, papers, words), 1000))
+        print(plain.line(landing.undo(repo, documents, words), 1000))
     print("next: kern edit, to say below it what to do otherwise; then: kern")
 
 
@@ -139,8 +139,8 @@ def _alone(repo: Repo, again: str) -> Iterator[None]:
 
 def answer(folder: Path, words: str, text: str) -> None:
     """Below the open question of a task; without a task, what is asked."""
-    papers = to_answer(folder)[1]
-    _, parsed = papers.spec()
+    documents = to_answer(folder)[1]
+    _, parsed = documents.spec()
     if not words:
         for one in (questions := notes.waiting(parsed)):
             print(f"{one.number:4}  {plain.line(one.task, 160)}\n      {plain.line(one.text)}")
@@ -149,10 +149,10 @@ def answer(folder: Path, words: str, text: str) -> None:
             print("no task waits for an answer")
         return
     index = order.named(words, [task.text for task in parsed.tasks])
-    take_answer(papers, index + 1, parsed.tasks[index], text)
+    take_answer(documents, index + 1, parsed.tasks[index], text)
 
 
-def take_answer(papers: Documents, number: int, task: Task, text: str) -> None:
+def take_answer(documents: Documents, number: int, task: Task, text: str) -> None:
     typed = plain.line(text, len(text) + 1)
     if (noted := notes.pending(task)) is None:
         raise UsageError(
@@ -173,7 +173,7 @@ def take_answer(papers: Documents, number: int, task: Task, text: str) -> None:
             raise KernError("the question is no longer open", hint=hint)
         return notes.answered(fresh, still, typed)
 
-    papers.edit_task(task.key, apply)
+    documents.edit_task(task.key, apply)
     print(
         f"answered: {plain.line(task.text, 160)}\n  {plain.line(notes.words(noted))}\n"
         "next: kern (a run in progress picks it up by itself)",
@@ -183,8 +183,8 @@ def take_answer(papers: Documents, number: int, task: Task, text: str) -> None:
 
 def edit(folder: Path) -> None:
     """In the person's editor, on a copy; what they changed is applied under the lock."""
-    repo, papers = _opened(folder, "edit SPEC.md")
-    base, copy = papers.spec_text(), repo.git_dir / _COPY
+    repo, documents = _opened(folder, "edit SPEC.md")
+    base, copy = documents.spec_text(), repo.git_dir / _COPY
     copy.parent.mkdir(exist_ok=True)
     workspace.replace(copy, plain.encode(base))
     if why := asking.edit(copy):
@@ -203,7 +203,7 @@ def edit(folder: Path) -> None:
         new = plain.decode(data) if now == base else _merged(repo, copy, base, now)
         return new, difference(SPEC, now, new)
 
-    print(papers.update(change))
+    print(documents.update(change))
     copy.unlink()
     for fault in parse(plain.decode(data)).diagnostics:
         print(f"note: {plain.line(fault.said)}", file=sys.stderr)

@@ -55,7 +55,7 @@ def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
     """The exit code."""
     options, fleet = site.options, Fleet(site)
     fleet.finish()  # what is in progress in the person's own tree
-    tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
+    tasks = min(order.ahead(site.documents.spec()[1]), options.iterations) or 1
     fleet.count, fleet.carry, fleet.halt = hire(fleet.yard, jobs, tasks)
     fleet.tell, fleet.afar = tell, hire is not here
     first = summary.begun(site)
@@ -116,13 +116,13 @@ class Fleet(loop.Loop):
     def _iterations(self) -> None:
         self.due = Do.SELECT
         self.caller.tick = self.site.gates.tick = self.options.tick = self._tick
-        self.caller.heed = lambda: None  # a person is heeded between two turns
+        self.caller.check_requests = lambda: None  # a person is heeded between two turns
         self.take_up()
         while self._turn():
             self.options.sleep(_TURN_S)
         if self.fault:
             raise self.fault
-        self.site.steered.heed()
+        self.site.steered.check_requests()
 
     def take_up(self) -> None:
         """What an earlier run has left."""
@@ -207,7 +207,7 @@ class Fleet(loop.Loop):
     def _next(self) -> Job | None:
         if self.again:
             return self.again[0]
-        text, parsed = self.site.papers.spec()
+        text, parsed = self.site.documents.spec()
         found = work.choose(parsed, self.open, self.passed_over, self.wanted)
         if not found or self.handed >= self.options.iterations:
             return None
@@ -219,8 +219,8 @@ class Fleet(loop.Loop):
         branch, head = work.branch(self.branch, task.key), self.repo.head().commit
         used = {job.worker for job in self.open.values()}
         free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
-        lent = worktree.papers(self.site, spec)
-        return Job(task.key, number, head, branch, free, papers=lent, **self.same, **back)
+        lent = worktree.documents(self.site, spec)
+        return Job(task.key, number, head, branch, free, documents=lent, **self.same, **back)
 
     # ------------------------------------------------------------ what came home
 
@@ -235,7 +235,7 @@ class Fleet(loop.Loop):
                 self._failed(finished)
         else:
             # Split, skipped, asked: what it noted is all that came of it.
-            self.site.papers.edit(lambda text, _: work.noted(text, job.key, finished.spec))
+            self.site.documents.edit(lambda text, _: work.noted(text, job.key, finished.spec))
             self._release(job)
             ends = {str(one): one for one in Outcome if one is not Outcome.DONE}
             end = ends.get(str(ended["did"]), Outcome.SKIPPED)
@@ -295,7 +295,7 @@ class Fleet(loop.Loop):
             if one.message == own.message and facts.ticks(repo, one, key):
                 self._finish(done)
                 return True
-        task = site.papers.spec()[1].find(key)
+        task = site.documents.spec()[1].find(key)
         if task is None or task.marker is Marker.DONE:
             ref = site.keep(key, "finished", own.tree, head.commit)
             what = f"no open task of {SPEC} any more: {plain.line(done.text, 200)}"
@@ -307,7 +307,7 @@ class Fleet(loop.Loop):
                 *(site, own, head.commit, task), texts=texts, proof=done.proved, where=self.where
             )
         except landing.Refused as exc:
-            site.papers.edit(lambda text, _: work.noted(text, key, done.spec))
+            site.documents.edit(lambda text, _: work.noted(text, key, done.spec))
             failed = landing.give_back(site, key, own, exc, head.commit).written
             commit = repo.commit_object(exc.tree, (head.commit,), "to be mended\n")
             self.back[key] = {"kept": commit, "failed": failed}
@@ -327,18 +327,21 @@ class Fleet(loop.Loop):
 
     def _finish(self, done: Work) -> None:
         """Files, index and documents follow the branch; twice is once."""
-        papers = self.site.papers
-        landing.follow(self.repo, papers)
-        papers.edit(lambda text, _: work.ticked(text, done.job.key, done.spec))
+        documents = self.site.documents
+        landing.follow(self.repo, documents)
+        documents.edit(lambda text, _: work.ticked(text, done.job.key, done.spec))
         if after := self._papers(done)[LEARNINGS]:
-            papers.write(LEARNINGS, after)
+            documents.write(LEARNINGS, after)
 
     def _papers(self, done: Work) -> dict[str, str | None]:
         """The two as they stand on the disk, with what the task does to them."""
-        papers = self.site.papers
+        documents = self.site.documents
         before = plain.decode(self.repo.content(done.job.base, LEARNINGS) or b"")
-        lessons = merged(papers.read(LEARNINGS) or "", before, done.learnings)
-        return {SPEC: work.ticked(papers.spec_text(), done.job.key, done.spec), LEARNINGS: lessons}
+        lessons = merged(documents.read(LEARNINGS) or "", before, done.learnings)
+        return {
+            SPEC: work.ticked(documents.spec_text(), done.job.key, done.spec),
+            LEARNINGS: lessons,
+        }
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """No child, no worktree and no branch is left but those of tasks that are to be resumed."""

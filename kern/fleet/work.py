@@ -26,7 +26,9 @@ class Job:
     worker: int  # 1 and up, and its worktree's number; KERN_WORKER of agents and gates
     run: str = ""  # the id of the run that hands it out
     onto: str = ""  # the branch that it is to land on
-    papers: tuple[tuple[str, str], ...] = ()  # path and text: SPEC.md and what HEAD has otherwise
+    documents: tuple[
+        tuple[str, str], ...
+    ] = ()  # path and text: SPEC.md and what HEAD has otherwise
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
     again: bool = False  # the task is in progress there: it is resumed
     kept: str = ""  # the commit with the work that is to be mended; empty: there is none

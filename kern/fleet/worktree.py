@@ -142,18 +142,18 @@ def remove(here: Yard, number: int, base: Path | None = None) -> None:
 # ---------------------------------------------------------------- what git does not bring
 
 
-def papers(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
+def documents(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
     """What a worktree has as the person's tree has it now."""
     prompts = site.repo.root / PROMPTS
     names = sorted(os.listdir(prompts)) if prompts.is_dir() else []
     paths = [LEARNINGS, FILE, *(f"{PROMPTS}/{name}" for name in names)]
-    texts = ((path, site.papers.read(path)) for path in paths)
+    texts = ((path, site.documents.read(path)) for path in paths)
     return ((SPEC, spec), *((path, text) for path, text in texts if text is not None))
 
 
 def equip(here: Yard, tree: Repo, texts: Iterable[tuple[str, str]]) -> None:
-    """With these papers, and copies of the person's ignored files. Raises KernError for what is not
-    there or cannot be made.
+    """With these documents, and copies of the person's ignored files. Raises KernError for what is
+    not there or cannot be made.
     """
     for name, text in texts:
         (tree.root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -234,9 +234,9 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
         return
     tree = make(here, PROVING, site.repo.head().commit, "--detach")
     try:
-        equip(here, tree, papers(site, site.papers.read(SPEC) or ""))
+        equip(here, tree, documents(site, site.documents.read(SPEC) or ""))
         with session_in(site, tree) as apart:
-            apart.caller.programs, apart.caller.heed = site.caller.programs, lambda: None
+            apart.caller.programs, apart.caller.check_requests = site.caller.programs, lambda: None
             if apart.rooms.place:
                 apart.rooms.place.save = lambda known, now: None  # what gates leave is nobody's
             set_up(apart)
@@ -298,7 +298,7 @@ def _made(here: Yard, job: Job) -> Repo:
         tree = of(here, job.worker)
         return tree or make(here, job.worker, job.branch)  # somebody deleted it
     tree = make(here, job.worker, job.base, "--no-track", "-B", job.branch)
-    equip(here, tree, job.papers)
+    equip(here, tree, job.documents)
     scope, runs = workspace.scope(tree.root, job.branch), here.folder.with_name("history")
     workspace.own_folder(runs)
     if not (told := scope.folder / runs.name).is_symlink():  # of the branch's tasks
@@ -359,7 +359,7 @@ def read(tree: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
 def left(site: Site, here: Yard) -> Iterator[Work]:
     """Finished, or half done of open tasks; what else is there is kept at a ref, and goes."""
     repo, onto = site.repo, site.scope.branch
-    branches = {work.branch(onto, one.key) for one in site.papers.spec()[1].tasks}
+    branches = {work.branch(onto, one.key) for one in site.documents.spec()[1].tasks}
     trees = {branch: number for number, branch in numbers(here).items()}
     form = "--format=%(objectname) %(refname:lstrip=2)"
     rows = repo.text("for-each-ref", form, f"refs/heads/{work.BRANCHES}").splitlines()
@@ -368,7 +368,7 @@ def left(site: Site, here: Yard) -> Iterator[Work]:
             continue
         number = trees.setdefault(branch, 1 + max(trees.values(), default=0))
         tree = of(here, number) or make(here, number, branch)
-        text = Documents(tree.root).read(SPEC) or site.papers.spec_text()
+        text = Documents(tree.root).read(SPEC) or site.documents.spec_text()
         tasks = enumerate(parse(text).tasks, 1)
         owners = ((at, task.key) for at, task in tasks if work.branch(onto, task.key) == branch)
         at, key = next(owners, (0, Key("", branch)))

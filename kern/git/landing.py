@@ -140,8 +140,8 @@ def follow(repo: Repo) -> None:
     if not (old := behind(repo)):
         return
     new = repo.real_head().commit
-    papers = {name: (repo.entry(old, name), repo.entry(new, name)) for name in DOCUMENTS}
-    changed = {name: now for name, (was, now) in papers.items() if now and was != now}
+    documents = {name: (repo.entry(old, name), repo.entry(new, name)) for name in DOCUMENTS}
+    changed = {name: now for name, (was, now) in documents.items() if now and was != now}
     repo.update_index({**changed, **_written(repo, _changes(repo, old, new))})
     if complaint := _read(repo, old, new):
         raise GitFailed(("read-tree", "-m"), 128, complaint)

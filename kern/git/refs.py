@@ -20,7 +20,7 @@ ATTEMPTS = "refs/kern/attempts"
 
 @dataclass(frozen=True, slots=True)
 class StartRef:
-    """Standing: stage 2 of `attempt` was begun on `base`, of which `tree` is the tree."""
+    """SpecState: stage 2 of `attempt` was begun on `base`, of which `tree` is the tree."""
 
     ref: str
     commit: str

@@ -17,7 +17,7 @@ OPEN = (*NEEDY, "open")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SpecState:
     """How things stand now by SPEC.md, whatever the journal tells of what happened."""
 
     needs: tuple[Need, ...] | None = None  # None: it was not looked at, or cannot be read
@@ -25,10 +25,10 @@ class Standing:
     marks: Mapping[str, str] = field(default_factory=dict)  # by a task: done, answered or open
 
 
-NOWHERE = Standing()
+NOT_READ = SpecState()
 
 
-def summary(history: History, now: Standing = NOWHERE) -> dict[str, Any]:
+def summary(history: History, now: SpecState = NOT_READ) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints. Costs include retries and failed attempts;
     null where no stage named one, and where some did not, `unpriced` counts them.
     """
@@ -51,7 +51,7 @@ def summary(history: History, now: Standing = NOWHERE) -> dict[str, Any]:
     }
 
 
-def done(history: History, now: Standing) -> list[Task]:
+def done(history: History, now: SpecState) -> list[Task]:
     """But for those that were opened again, by kern undo or by hand."""
     opened = ("open", "answered")
     return [task for task in history.done if now.marks.get(task.task) not in opened]
@@ -63,7 +63,7 @@ def of_run(run: Run) -> dict[str, Any]:
     return {"run": run.run, "branch": run.branch, "payer": run.payer, **times, **end}
 
 
-def of_task(task: Task, now: Standing = NOWHERE) -> dict[str, Any]:
+def of_task(task: Task, now: SpecState = NOT_READ) -> dict[str, Any]:
     names = ("task", "outcome", "detail", "proved", "commit")
     fields = ("attempt", "reason", "ref", "cause")
     red = (str(gate.get("gate")) for gate in task.of("gate") if gate.get("red"))
@@ -80,7 +80,7 @@ def of_task(task: Task, now: Standing = NOWHERE) -> dict[str, Any]:
     }
 
 
-def state(task: Task, now: Standing = NOWHERE) -> str:
+def state(task: Task, now: SpecState = NOT_READ) -> str:
     """A task's outcome, in a word or two, with what a person has done since."""
     mark = now.marks.get(task.task)
     if task.outcome == "done":
@@ -93,7 +93,7 @@ def state(task: Task, now: Standing = NOWHERE) -> str:
     return SAID.get(task.outcome, task.outcome)
 
 
-def needs(history: History, now: Standing) -> tuple[Need, ...]:
+def needs(history: History, now: SpecState) -> tuple[Need, ...]:
     """Each task that needs a person, once: as SPEC.md has them; else as the journal left them."""
     tasks = history.ended(*NEEDY)
     rows = (Need(0, 0, task.task, task.detail, "kern status") for task in tasks)
@@ -129,7 +129,7 @@ def risk(what: str, text: str, proved: str = "") -> tuple[int, bool]:
     return next(ranks, len(_RISKS)), "gate `" in proved or "judge of" in proved
 
 
-def review(history: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
+def review(history: History, now: SpecState = NOT_READ) -> list[dict[str, Any]]:
     """What a person should look at on the branch before all else, each with where it is, ranked by
     risk.
     """

@@ -176,14 +176,16 @@ def watched(site: Site, who: str, back: str = "") -> Iterator[list[str]]:
     if not site.rooms.place:
         yield broken
         return
-    papers, head = site.papers, site.repo.head()
+    documents, head = site.documents, site.repo.head()
     staged = workspace.read(site.repo.git_dir / "index")
-    before = [(name, papers.form(name), papers.read(name) or "") for name in (SPEC, LEARNINGS)]
+    before = [
+        (name, documents.form(name), documents.read(name) or "") for name in (SPEC, LEARNINGS)
+    ]
     try:
         yield broken
     finally:
         for name, form, text in before:
-            with papers.alone():
+            with documents.alone():
                 _reapply(site, name, form, text)
         broken += undo_mistakes(site, head, who)
         in_place.restore_index(site.repo, staged if site.repo.head() == head else None)
@@ -193,9 +195,9 @@ def watched(site: Site, who: str, back: str = "") -> Iterator[list[str]]:
 
 def _reapply(site: Site, name: str, form: str | None, before: str) -> None:
     """kern's own lines once more, where a child could write them; which words are gone, is said."""
-    if what := site.papers.restore(name, form, before):
+    if what := site.documents.restore(name, form, before):
         site.warn(f"{name} was {what} while an agent ran: restored")
-    fixed = text = site.papers.read(name) or ""
+    fixed = text = site.documents.read(name) or ""
     if text == before or site.caller.hold is not unheld:
         return
     if name == SPEC:
@@ -203,7 +205,7 @@ def _reapply(site: Site, name: str, form: str | None, before: str) -> None:
         for line in warnings:
             site.warn(line)
         if fixed != text:
-            site.papers.write(name, fixed)
+            site.documents.write(name, fixed)
     for one, when in ((before, "before an agent ran"), (text, "that agent left it")):
         if {*re.findall(r"\w\w+", one)} - {*re.findall(r"\w\w+", fixed)}:
             site.warn(f"words are gone from {name}; as {when}: {site.keep_document(name, one)}")

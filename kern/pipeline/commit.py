@@ -142,7 +142,7 @@ def _make(
 ) -> None:
     """The commit with kern's documents, noted; then it lands."""
     key, task = at.opened
-    text, parsed = site.papers.spec()
+    text, parsed = site.documents.spec()
     fresh = parsed.find(key)
     if fresh is None or fresh.marker is not Marker.ACTIVE:  # a person took it away
         return
@@ -169,13 +169,13 @@ def _land(site: Site, at: Situation, sha: str) -> None:
         project.run_post_commit(site)
         return
     if advance(site.repo, at.head, sha, history.commit(site.repo, sha).subject):
-        landing.follow(site.repo, site.papers)
+        landing.follow(site.repo, site.documents)
         project.run_post_commit(site)
 
 
 def learnings(site: Site, lesson: Taught) -> tuple[str, str, tuple[Vote, ...]]:
     """LEARNINGS.md as the commit is to hold it, the texts that are new in it, and its votes."""
-    before = site.papers.read(LEARNINGS) or ""
+    before = site.documents.read(LEARNINGS) or ""
     change = changes.of(before, lesson)
     if change.text != before and site.repo.ignored(LEARNINGS):
         return before, "", ()

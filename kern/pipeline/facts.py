@@ -57,7 +57,7 @@ class Situation:
 
 def look(here: Place, *, proved: str = "") -> Situation:
     """`proved`: stage2.json as this process wrote it when it proved the change."""
-    _, parsed = here.papers.spec()
+    _, parsed = here.documents.spec()
     head = here.repo.head()
     start = refs.start(here.repo, head.name)
     active = parsed.active[0] if parsed.active else None

@@ -57,7 +57,7 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
             lay(_folder(setting), site.rooms.room.tree)
         return room
 
-    site.caller.heed()
+    site.caller.check_requests()
     site.sink(GateStarted(setting.label, "", before=before))
     try:
         end = replace(site.gates, furnish=furnish).run(setting, tree)

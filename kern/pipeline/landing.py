@@ -61,7 +61,7 @@ def land(site: Site) -> list[str]:
     task is in progress.
     """
     repo = site.repo
-    follow(repo, site.papers)
+    follow(repo, site.documents)
     ref, head = branch.waiting(repo), repo.real_head()
     if not (tip := repo.store.id(ref)):
         return []
@@ -77,7 +77,7 @@ def land(site: Site) -> list[str]:
         return paths
     commits = history.since(repo, head.commit, tip) or ()
     if branch.advance(repo, head, tip, commits[-1].subject, removed={ref: tip}):
-        follow(repo, site.papers)
+        follow(repo, site.documents)
         for one in commits:
             site.warn(f"landed, the way is free: {one.sha[:7]} {one.subject}")
     return []
@@ -86,7 +86,7 @@ def land(site: Site) -> list[str]:
 def _moved(site: Site, commits: Sequence[Commit], onto: str) -> str:
     """Those of the commits that hold on top of `onto`, made anew there: the last one."""
     for one in commits:
-        tasks = site.papers.spec()[1].tasks
+        tasks = site.documents.spec()[1].tasks
         task = next((task for task in tasks if task_name(task.key) == one.trailer), None)
         try:
             onto, _ = on_top(site, one, onto, task)
@@ -113,7 +113,7 @@ def check(site: Site) -> None:
         )
 
 
-def follow(repo: Repo, papers: Documents) -> None:
+def follow(repo: Repo, documents: Documents) -> None:
     """The person's index and files, where a landing got no further than the branch; twice is
     once.
     """
@@ -125,8 +125,8 @@ def follow(repo: Repo, papers: Documents) -> None:
     ]
 
     # The disk first: once the files have followed, nothing says any more that this is due.
-    if undone and papers.read(SPEC) is not None:
-        papers.edit(lambda text, _: _opened(text, undone))
+    if undone and documents.read(SPEC) is not None:
+        documents.edit(lambda text, _: _opened(text, undone))
     branch.follow(repo)
 
 
@@ -174,9 +174,9 @@ def _merged(repo: Repo, commit: Commit, head: str) -> tuple[str, list[str]]:
     stay as they are in `head`.
     """
     onto = repo.tree(head)
-    papers = {path: repo.entry(onto, path) for path in DOCUMENTS}
+    documents = {path: repo.entry(onto, path) for path in DOCUMENTS}
     trees = (repo.tree(commit.parents[0]), commit.tree)
-    base, change = (repo.tree_with(tree, papers) for tree in trees)
+    base, change = (repo.tree_with(tree, documents) for tree in trees)
     return (change, []) if onto == base else history.merge(repo, base, onto, change, _SIDES)
 
 
@@ -249,7 +249,7 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
     begins with the merged tree.
     """
     repo, reason = site.repo, str(why)
-    task = site.papers.spec()[1].find(key)
+    task = site.documents.spec()[1].find(key)
     number = task.attempts + 1 if task else 1
     saved = (one for one, _ in refs.kept(repo, refs.slug(key)) if repo.tree(one) == why.tree)
     ref = next(saved, "").removeprefix("refs/") or site.keep(key, str(number), why.tree, head)
@@ -263,7 +263,7 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
         text = edit.mark(text, task, Marker.PENDING)
         return edit.annotate(text, task, [edit.note(Kind.ATTEMPT, line, number)]), True
 
-    if site.papers.update(apply):
+    if site.documents.update(apply):
         site.sink(AttemptNoted(key.text, number, reason, ref, str(Cause.COLLISION)))
     how = "The task was finished on an older commit, and its change is merged into the tree"
     return record.new(
@@ -282,13 +282,13 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
 # ---------------------------------------------------------------- back
 
 
-def undo(repo: Repo, papers: Documents, words: str) -> str:
+def undo(repo: Repo, documents: Documents, words: str) -> str:
     """Under the lock. What was done. Raises KernError where nothing was. Once HEAD has moved,
     whoever comes next brings the files after it.
     """
     preflight.demand(preflight.of_repository(repo))
-    follow(repo, papers)
-    parsed, head = papers.spec()[1], repo.head()
+    follow(repo, documents)
+    parsed, head = documents.spec()[1], repo.head()
     if busy := parsed.active:
         raise UsageError(
             f"a task is in progress: {plain.line(busy[0].text, 200)}",
@@ -296,8 +296,8 @@ def undo(repo: Repo, papers: Documents, words: str) -> str:
         )
     number = order.named(words, [task.text for task in parsed.tasks])
     name, commit = task_name(parsed.tasks[number].key), _made(repo, parsed, number)
-    documents = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
-    above = repo.tree_with(repo.tree(commit.parents[0]), documents)
+    as_they_are = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
+    above = repo.tree_with(repo.tree(commit.parents[0]), as_they_are)
     tree, conflicts = history.merge(repo, commit.sha, head.commit, above)
     if conflicts:
         raise UsageError(
@@ -319,7 +319,7 @@ def undo(repo: Repo, papers: Documents, words: str) -> str:
     new = history.create(repo, tree, head.commit, message)
     if not branch.advance(repo, head, new, subject):
         raise KernError("the branch has moved meanwhile; nothing was changed", hint="try again")
-    follow(repo, papers)
+    follow(repo, documents)
     return f"undone {parsed.shown(number)}: {new[:7]} takes {commit.sha[:7]} back, in {files}"
 
 

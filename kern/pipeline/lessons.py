@@ -50,12 +50,12 @@ def learn(site: Site, key: Key, commit: Commit, lesson: Taught) -> None:
         _write(site, key, record.read(site.scope, Stage.IMPLEMENT), lesson)
         return
     old = site.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
-    with site.papers.alone():
-        text = site.papers.read(LEARNINGS) or ""
+    with site.documents.alone():
+        text = site.documents.read(LEARNINGS) or ""
         before, after = decode(old or b""), decode(new)
         whole = after if text == before else changes.merged(text, before, after)
         if whole != text:
-            site.papers.write(LEARNINGS, whole)
+            site.documents.write(LEARNINGS, whole)
 
 
 def blame(site: Site, at: Situation) -> None:
@@ -78,8 +78,8 @@ def _write(
     whatever happens in between.
     """
     voted = second.voted if second else {}
-    with site.papers.alone():
-        text = site.papers.read(LEARNINGS) or ""
+    with site.documents.alone():
+        text = site.documents.read(LEARNINGS) or ""
         lesson = Taught(lesson.learned, lesson.experiment) if voted else lesson
         change = changes.of(text, lesson, failed=failed)
         if second and change.votes and not voted:
@@ -89,7 +89,7 @@ def _write(
             record.save(site.scope, second.noting(voted=counts))
         whole = counted(change.text, voted)
         if whole != text:
-            site.papers.write(LEARNINGS, whole)
+            site.documents.write(LEARNINGS, whole)
     if not voted:
         _tell_votes(site, key, change)
 

@@ -65,7 +65,7 @@ class Loop:
         steps.require_here(site, at)
         self.wanted: Key | None = None  # no other task is to be taken
         if self.options.task:
-            self.wanted = at.wanted(site.papers.spec()[1], self.options.task)
+            self.wanted = at.wanted(site.documents.spec()[1], self.options.task)
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.began = time.monotonic()
@@ -125,10 +125,10 @@ class Loop:
                 return
 
     def _delay(self) -> None:
-        _, parsed = self.site.papers.spec()
+        _, parsed = self.site.documents.spec()
         if self.options.delay and (parsed.active or order.select(parsed, self.passed_over)):
             self.due = Do.SELECT
-            self.site.steered.heed()
+            self.site.steered.check_requests()
             self.sink(Waiting(self.options.delay))
             self.site.steered.sleep(self.options.delay)
 
@@ -139,7 +139,7 @@ class Loop:
             at = self._look()
             do = self.due = resume(at.facts)
             if do in _LONG:
-                self.site.steered.heed()
+                self.site.steered.check_requests()
             self.sink(Traced(f"next: {do}"))
             count += do in (Do.SELECT, Do.ABANDON)
             if count > MOST_BEGUN:
@@ -183,7 +183,7 @@ class Loop:
         """Whether an agent is about to be paid."""
         if do is not Do.SELECT or self.options.until_done:
             return True
-        return order.select(self.site.papers.spec()[1], self.passed_over) is not None
+        return order.select(self.site.documents.spec()[1], self.passed_over) is not None
 
     def _take(self) -> bool:
         """Whether there is a task to take."""
@@ -222,7 +222,7 @@ class Loop:
         """The summary, whatever ended the run."""
         parsed, caller = None, self.site.caller
         with contextlib.suppress(KernError):
-            parsed = self.site.papers.spec()[1]
+            parsed = self.site.documents.spec()[1]
         end = summary.of(
             *(self.settled, parsed, error),
             seconds=time.monotonic() - self.began,

@@ -13,7 +13,7 @@ from kern.system.workspace import Scope
 class Place:
     repo: Repo
     scope: Scope
-    papers: Documents
+    documents: Documents
 
 
 def documents(repo: Repo) -> Documents:

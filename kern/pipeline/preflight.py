@@ -30,14 +30,14 @@ def prepare(
     `reading`: see `Repo`.
     """
     repo = repository.open_at(folder, reading=reading)
-    papers = place.documents(repo)
-    parsed = tasks(repo, papers, empty=empty)
-    return repo, papers, parsed, settings(repo, papers)
+    documents = place.documents(repo)
+    parsed = tasks(repo, documents, empty=empty)
+    return repo, documents, parsed, settings(repo, documents)
 
 
-def settings(repo: Repo, papers: Documents) -> Settings:
+def settings(repo: Repo, documents: Documents) -> Settings:
     """kern.toml, sound and seen by git; what it leaves open, or may not say, the person does."""
-    project = papers.settings()
+    project = documents.settings()
     if project.gates and repo.ignored(FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by",
@@ -80,17 +80,17 @@ def person_settings(root: Path) -> Person:
     return person.parse(data, str(file))
 
 
-def tasks(repo: Repo, papers: Documents, *, empty: bool = False) -> Spec:
+def tasks(repo: Repo, documents: Documents, *, empty: bool = False) -> Spec:
     """SPEC.md without a fault, and with at least one task unless it may be `empty`."""
-    papers.read(LEARNINGS)
-    for name in filter(papers.form, (SPEC, LEARNINGS)):
+    documents.read(LEARNINGS)
+    for name in filter(documents.form, (SPEC, LEARNINGS)):
         entry = repo.entry(repo.head().commit, name)
         if entry and entry.mode == LINK:
             raise UsageError(
                 f"{name} is a link in git: kern would commit it as a file",
                 hint=f"git rm --cached {name}, then put the file itself there",
             )
-    text, parsed = papers.spec()
+    text, parsed = documents.spec()
     if parsed.diagnostics:
         raise _listed(parsed.diagnostics, "kern never guesses what a marker means: edit SPEC.md")
     if tangled := order.faults(parsed):

@@ -39,7 +39,7 @@ def settings(site: Site) -> Settings:
     can lower its own bar.
     """
     if not site.rooms.place:
-        return site.papers.settings()
+        return site.documents.settings()
     text = site.repo.content(site.repo.head().commit, FILE)
     own = text is None or FILE in site.rooms.work.own
     return site.caller.settings if own else config.parse(text or b"")
@@ -47,7 +47,7 @@ def settings(site: Site) -> Settings:
 
 def checks(site: Site, task: Task) -> Checks:
     """Of the task as SPEC.md has it now."""
-    _, parsed = site.papers.spec()
+    _, parsed = site.documents.spec()
     fresh, project = parsed.find(task.key), settings(site)
     return notes.checks(parsed, fresh, project) if fresh else Checks(project.gates)
 
@@ -76,7 +76,7 @@ def run_gate(
     """
 
     def once() -> Result:
-        site.caller.heed()
+        site.caller.check_requests()
         site.sink(GateStarted(gate.label, gate.command, before=before))
         with attempt.watched(site, gate.label, back="" if rewrote else tree):
             end = site.gates.run(gate, tree, before=before)
@@ -264,7 +264,7 @@ def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None
     """The tree with SPEC.md and LEARNINGS.md, as they stand on the disk or in `texts`, where git
     does not ignore them.
     """
-    texts = texts or {name: site.papers.read(name) for name in (SPEC, LEARNINGS)}
+    texts = texts or {name: site.documents.read(name) for name in (SPEC, LEARNINGS)}
     ignored, new = site.repo.ignored(*texts), dict[str, Entry | None]()
     for name, text in texts.items():
         if text and name not in ignored:

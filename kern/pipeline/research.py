@@ -23,7 +23,7 @@ def research(site: Site, at: Situation) -> None:
     if Stage.RESEARCH in at.files:
         findings = at.files[Stage.RESEARCH].answer.findings
         lines = edit.research(findings or [("Findings", "none")])
-        site.papers.edit_task(
+        site.documents.edit_task(
             key,
             lambda text, _, now: text if now.of(Kind.RESEARCH) else edit.annotate(text, now, lines),
         )
@@ -31,7 +31,7 @@ def research(site: Site, at: Situation) -> None:
     began, tree = now(), site.repo.tree(at.head.commit)
     site.rooms.put_back(tree)
     required, state = project.standing(site, at)
-    context = briefs.known(site.repo, site.papers)
+    context = briefs.known(site.repo, site.documents)
     prompt = briefs.brief(site.templates[Stage.RESEARCH], task, context, required, state)
     room = site.rooms.for_agent(tree, at.head, writes=False)
     anew = partial(site.rooms.put_back, tree)
@@ -43,7 +43,9 @@ def research(site: Site, at: Situation) -> None:
         return
     reply = replace(reply, fault=reply.fault or reply.doubt)
     if task.of(Kind.RESEARCH):  # of an earlier one
-        site.papers.edit_task(key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH)))
+        site.documents.edit_task(
+            key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH))
+        )
     first = save(site, reply, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
     question = first.answer.reason if first.answer.code is answer.Code.NEEDS_ANSWER else ""
     if question and (why := notes.objection(task, question)):

@@ -30,17 +30,17 @@ class Reviews:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.planner = Planner(site.repo, site.papers, site.templates, site.caller)
+        self.planner = Planner(site.repo, site.documents, site.templates, site.caller)
         self.rounds = self.barren = 0
 
     def goal(self) -> str:
-        return goal(self.site.repo.root, self.site.papers.spec_text())
+        return goal(self.site.repo.root, self.site.documents.spec_text())
 
     def more(self) -> bool:
         """Whether there are new tasks, where none is open; False where the goal is reached or tasks
         wait.
         """
-        _, parsed = self.site.papers.spec()
+        _, parsed = self.site.documents.spec()
         while all(task.marker is Marker.DONE for task in parsed.tasks):
             if self.rounds >= ROUNDS:
                 raise KernError(

@@ -57,7 +57,7 @@ def begin(
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
     called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
     """
-    repo, papers, parsed, settings = preflight.prepare(folder, empty=empty)
+    repo, documents, parsed, settings = preflight.prepare(folder, empty=empty)
     bounds = settings.budget.within(options.max_cost)
     settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
     templates = agents.foreseen(repo.root, settings)
@@ -97,7 +97,7 @@ def begin(
             if notice:
                 here.warn(notice)
         _tidy(here, killed.run if killed else "")
-        preflight.tasks(repo, papers, empty=empty)
+        preflight.tasks(repo, documents, empty=empty)
         here = replace(here, payer=agents.paid(crew), sandbox=sandbox, awake=keeper)
         yield replace(here, templates=prompts.templates(repo.root, settings))
 
@@ -110,7 +110,7 @@ def _equip(caller: Caller, repo: Repo, steered: Steering, options: Options) -> N
         steered.look()
 
     caller.sleep, caller.clock = steered.sleep, options.clock
-    caller.tick, caller.heed, caller.scratch = tick, steered.heed, repo.scratch
+    caller.tick, caller.check_requests, caller.scratch = tick, steered.check_requests, repo.scratch
     journal = store.place(repo.common_dir)
     caller.earlier = store.costs(journal, lambda text: caller.sink(Warned(text)))
     caller.beside = store.beside_me(journal, steered.run)
@@ -191,7 +191,7 @@ def _tidy(site: Site, killed: str) -> None:
         site.warn(f"ended {plain.count(count, 'process')} that an earlier run left behind")
     if killed:
         _count(site, killed)
-    landing.follow(site.repo, site.papers)
+    landing.follow(site.repo, site.documents)
     scratch = site.repo.scratch  # a hook's private index lies there, until it has ended
     shutil.rmtree(scratch, ignore_errors=True)
     with workspace.reported(scratch):
@@ -214,7 +214,7 @@ def drop_old(site: Site) -> None:
     """At its end, records of a month ago; and of tasks that are done the saved attempts and what
     was moved aside.
     """
-    _, parsed = site.papers.spec()
+    _, parsed = site.documents.spec()
     before = time.time() - AGE_S
     done = {refs.slug(task.key) for task in parsed.tasks if task.marker is Marker.DONE}
     for ref, when in refs.kept(site.repo):

@@ -23,7 +23,7 @@ def finish(site: Site, at: Situation) -> Settled:
     """HEAD has the task. All of it can be repeated."""
     assert at.done is not None and at.key is not None
     key, done = at.key, at.done
-    landing.follow(site.repo, site.papers)
+    landing.follow(site.repo, site.documents)
     if changed := site.rooms.landed():
         site.warn(
             f"the task changed {some(changed)}, which git ignores: yours is as it was; "
@@ -39,7 +39,7 @@ def finish(site: Site, at: Situation) -> Settled:
         task = parsed.find(key)
         return edit.tick(text, parsed, task, proved=not concluded) if task else text
 
-    site.papers.edit(apply)
+    site.documents.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
     commit = second.commit if second else None
@@ -78,7 +78,7 @@ def book(site: Site, at: Situation) -> None:
     if mends(at.facts) and why != STUCK:  # first: without it the note comes all the same
         workspace.forget(site.scope, Stage.RESEARCH)
     lessons.blame(site, at)
-    site.papers.edit_task(key, apply)
+    site.documents.edit_task(key, apply)
     site.sink(AttemptNoted(key.text, at.attempt, reason, ref, str(second.cause)))
 
 
@@ -172,6 +172,6 @@ def _let_go(
     def apply(text: str, parsed: Spec, task: Task) -> str:
         return change(edit.mark(text, task, Marker.PENDING), parsed, task)
 
-    site.papers.edit_task(key, apply)
+    site.documents.edit_task(key, apply)
     record.sweep(site.scope)
     return Settled(key.text, outcome, detail, key)

@@ -146,8 +146,10 @@ def prepared(
 ) -> Site:
     """`home`: the person's own tree."""
     gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
-    papers, hooks = place.documents(repo), home.hooks_folder()
-    here = Site(*(repo, caller.scope, papers, caller, gates, home, hooks, rooms, steered, options))
+    documents, hooks = place.documents(repo), home.hooks_folder()
+    here = Site(
+        *(repo, caller.scope, documents, caller, gates, home, hooks, rooms, steered, options)
+    )
     return in_rooms(here, rooms)
 
 

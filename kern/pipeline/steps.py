@@ -23,7 +23,7 @@ from kern.system import workspace
 
 def look(site: Site) -> Situation:
     """What is true, the markers set right first."""
-    _, parsed = site.papers.spec()
+    _, parsed = site.documents.spec()
     if parsed.unclosed:
         raise KernError(parsed.unclosed.said, hint=CLOSE)
     if len(parsed.active) > 1:
@@ -32,7 +32,7 @@ def look(site: Site) -> Situation:
     task, verdict = at.task, at.facts.saved not in (Saved.NONE, Saved.OPEN)
     if at.start and not at.facts.done and task and task.marker is Marker.DONE and not verdict:
         # An agent or a gate that was at work when kern was killed can have ticked it as well.
-        site.papers.edit_task(task.key, lambda text, _, now: edit.mark(text, now, Marker.ACTIVE))
+        site.documents.edit_task(task.key, lambda text, _, now: edit.mark(text, now, Marker.ACTIVE))
         site.warn(f"ticked before kern had come to a verdict: back to [~]: {task.text}")
         return facts.look(site)
     return at
@@ -47,9 +47,9 @@ def _one_active(site: Site) -> None:
         stays = next((task for task in now.active if task.key in keys), now.active[0])
         return [task for task in now.active if task is not stays]
 
-    for task in others(site.papers.spec()[1]):
+    for task in others(site.documents.spec()[1]):
         site.warn(f"more than one [~]: line {task.line} goes back to [ ]: {task.text}")
-    site.papers.edit(
+    site.documents.edit(
         lambda text, now: edit.mark_all(text, [(task, Marker.PENDING) for task in others(now)])
     )
 
@@ -62,7 +62,7 @@ def take_next(site: Site, passed_over: Collection[Key], only: Key | None = None)
         task = parsed.find(only) if only else order.select(parsed, passed_over)
         return (edit.mark(text, task, Marker.ACTIVE), task.key) if task else (text, None)
 
-    return site.papers.update(apply)
+    return site.documents.update(apply)
 
 
 def require_here(site: Site, at: Situation) -> None:

@@ -18,7 +18,7 @@ from kern.spec.parse import Kind, Spec, parse
 
 def begun(site: Site) -> RunStarted:
     """What a person sees first."""
-    count, (_, parsed) = site.options.iterations, site.papers.spec()
+    count, (_, parsed) = site.options.iterations, site.documents.spec()
     settings, branch = site.caller.settings, site.repo.head().name
     tasks = min(count, order.ahead(parsed))
     return RunStarted(

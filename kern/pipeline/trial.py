@@ -66,7 +66,7 @@ def compared(
 
 def _tried_hooks(site: Site) -> list[str]:
     """With the last commit's message."""
-    site.caller.heed()
+    site.caller.check_requests()
     head = site.repo.head()
     message = site.repo.text("show", "--no-patch", "--format=%B", head.commit)
     ended = project.run_hooks(site, site.repo.tree(head.commit), message)
@@ -84,7 +84,7 @@ def _agreed(site: Site, again: Sequence[Gate], leave: Leave) -> bool:
 
 
 def _compared(site: Site, gate: Gate, inside: Result) -> str:
-    site.caller.heed()
+    site.caller.check_requests()
     site.sink(GateStarted(gate.label, gate.command, before=True))
     if site.gates.outside(gate).red:
         return f"{gate.label} is red outside of the sandbox too"

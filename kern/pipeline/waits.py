@@ -81,7 +81,7 @@ class Waits:
         self.waited += seconds
         rest = seconds
         while rest > 0:
-            self.steered.heed()
+            self.steered.check_requests()
             self.options.countdown(rest)
             step = min(rest, 1.0)
             self.options.sleep(step)

@@ -133,7 +133,7 @@ def named(text: str, places: Mapping[Path, Path]) -> str:
 
 
 def _homes(home: Path) -> list[Path]:
-    """Where programs look for it: most heed HOME, Java and ssh what the system says."""
+    """Where programs look for it: most check_requests HOME, Java and ssh what the system says."""
     homes = {home}
     with contextlib.suppress(KeyError, OSError):
         known = Path(pwd.getpwuid(os.getuid()).pw_dir)

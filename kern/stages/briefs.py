@@ -59,7 +59,7 @@ class Mending(NamedTuple):
 
 def known(
     repo: Repo,
-    papers: Documents,
+    documents: Documents,
     researched: Answer | None = None,
     *,
     by_itself: bool = False,
@@ -67,10 +67,10 @@ def known(
     """With the guidance of the folders that stage 1 named. `by_itself`: the agent may read
     CLAUDE.md without kern.
     """
-    text, parsed = papers.spec()
+    text, parsed = documents.spec()
     files = named_files(researched.findings if researched else ())
     return Known(
-        entries.parse(papers.read(LEARNINGS) or ""),
+        entries.parse(documents.read(LEARNINGS) or ""),
         [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)],
         guidance_on_disk(repo.root, files, by_itself=by_itself),
         " ".join(proposal.goals(text)),

@@ -66,7 +66,7 @@ class Caller:
     sleep: Callable[[float], None] = waits.sleep
     clock: Callable[[], float] = time.time
     tick: process.Tick = process.unwatched
-    heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
+    check_requests: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
     scratch: Path = Path("/nonexistent")  # where an agent can read what kern puts there
     # What a task took in earlier runs, and others so far of the same budget: US dollars, tokens.
     earlier: Callable[[str], tuple[float, int]] = lambda task: (0.0, 0)
@@ -311,7 +311,7 @@ class Caller:
     def _check_may_begin(self, task: str) -> None:
         if why := self.settings.budget.reached(self._spent(task)):
             raise BudgetReached(why, hint=RAISE.format("kern"))
-        self.heed()
+        self.check_requests()
 
 
 def awake(choices: Sequence[Choice], rest: Mapping[str, float], now: float) -> list[Choice]:

@@ -32,7 +32,7 @@ _MOST_OF_A_NOTE = 600  # characters
 @dataclass(frozen=True, slots=True)
 class Planner:
     repo: Repo
-    papers: Documents
+    documents: Documents
     templates: Mapping[Role, Template]
     caller: Caller
 
@@ -51,7 +51,7 @@ class Planner:
     ) -> tuple[str, str]:
         """What one process answers, and the fault where it ended badly."""
         records = store.load(store.place(self.repo.common_dir))
-        context = briefs.known(self.repo, self.papers)
+        context = briefs.known(self.repo, self.documents)
         history = [_became(task) for task in fold(records).tasks.values()]
         usual = {
             "history": prompts.newest(history, _MOST_TOLD),
@@ -86,7 +86,7 @@ class Planner:
 
     def known(self) -> str:
         """SPEC.md; the tasks of the example that kern init wrote are nobody's."""
-        return prompts.without_example(self.papers.spec_text())
+        return prompts.without_example(self.documents.spec_text())
 
     def take(self, plan: Plan, goal: str = "") -> None:
         """Write it into SPEC.md as that is now, or refuse it where it no longer fits."""
@@ -95,7 +95,7 @@ class Planner:
             result = self.planned(text, plan, goal)
             return result.text, result.new
 
-        self.caller.sink(Planned(self.papers.update(apply), plan.done))
+        self.caller.sink(Planned(self.documents.update(apply), plan.done))
 
     def planned(self, text: str, plan: Plan, goal: str = "") -> Added:
         """SPEC.md with the plan in it."""
@@ -114,10 +114,10 @@ class Planner:
 
     def tidy(self) -> Proposed:
         """As `ask`."""
-        there = self.papers.read(LEARNINGS) or ""
+        there = self.documents.read(LEARNINGS) or ""
         form = prompts.template(self.repo.root, Aide.PLANNER, prompts.TIDY, self.caller.settings)
         form = replace(form, runners=self.templates[Aide.PLANNER].runners)
-        done = [task for task in self.papers.spec()[1].tasks if task.marker is Marker.DONE]
+        done = [task for task in self.documents.spec()[1].tasks if task.marker is Marker.DONE]
         used = (one for one in entries.parse(there).entries if not one.retired)
         sections = {
             "learnings": [plain.line(one.line, 160) for one in used],
@@ -128,13 +128,13 @@ class Planner:
 
     def relearn(self, proposed: Proposed) -> None:
         """Write what a person was shown, unless LEARNINGS.md has changed since it was read."""
-        with self.papers.alone():
-            if (self.papers.read(LEARNINGS) or "") != proposed.before:
+        with self.documents.alone():
+            if (self.documents.read(LEARNINGS) or "") != proposed.before:
                 raise KernError(
                     f"{LEARNINGS} has changed since it was shown; it is as it was",
                     hint=f"kern learn --tidy looks at it again; this answer: {self.tidied}",
                 )
-            self.papers.write(LEARNINGS, proposed.text)
+            self.documents.write(LEARNINGS, proposed.text)
 
 
 def _finished(task: Task) -> str:

@@ -65,19 +65,19 @@ class Steering:
             self.sink(Steered(at_once, self.late))
         return stop
 
-    def heed(self) -> None:
+    def check_requests(self) -> None:
         """Before anything begins: raises `Asked` where the run is to end."""
         if self.look(at_once=True):
             raise Asked("a person asked for it")
 
     def sleep(self, seconds: float) -> None:
         """Raises `Asked` as soon as it is asked meanwhile."""
-        self.heed()
+        self.check_requests()
         while seconds > 0:
             step = min(seconds, _STEP_S)
             self.pause(step)
             seconds -= step
-            self.heed()
+            self.check_requests()
 
     def close(self) -> None:
         """What was asked of this run is nothing to the next."""

@@ -32,7 +32,7 @@ _RED = ("ends the run", "is not held against the tasks; a red strict one ends th
 
 
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
-    repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
+    repo, documents, parsed, settings = preflight.prepare(folder, reading=True)
     forms = prompts.templates(repo.root, replace(settings, picked=options.models))
     project = status.look(repo)
     parsed = project.parsed
@@ -49,7 +49,7 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
         ahead = min(options.iterations, order.ahead(parsed))
         if forecast := store.forecast(store.place(repo.common_dir), ahead):
             lines += ["", f"forecast: {forecast}"]
-        after = islice(_then(papers.spec_text(), task), min(options.iterations, _MOST_AHEAD) - 1)
+        after = islice(_then(documents.spec_text(), task), min(options.iterations, _MOST_AHEAD) - 1)
         then = [f"  {number}. {plain.line(text)}" for number, text in enumerate(after, 2)]
         lines += ["", "then, if each one succeeds:" if then else "then: no other task", *then]
         lines += ["", "not ready:", *waiting[:20]] if (waiting := _waiting(parsed)) else []
@@ -134,11 +134,11 @@ def _prompt(
         return None
     checks = notes.checks(project.parsed, task, settings)
     if form.stage is Stage.RESEARCH:
-        context = briefs.known(project.repo, project.papers)
+        context = briefs.known(project.repo, project.documents)
         return briefs.brief(form, task, context, checks)
     first = project.at.files.get(Stage.RESEARCH)
     answer, by_itself = first.answer if first else None, agents.read_guidance(form)
-    context = briefs.known(project.repo, project.papers, answer, by_itself=by_itself)
+    context = briefs.known(project.repo, project.documents, answer, by_itself=by_itself)
     return briefs.brief(form, task, context, checks, (), mode, answer.body if answer else "")
 
 

@@ -13,7 +13,7 @@ from kern.git import refs, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.journal.history import GATE, NO_END, History, Run, Step, fold
-from kern.journal.totals import NOWHERE, Standing
+from kern.journal.totals import NOT_READ, SpecState
 from kern.model import Aide, Cost, Marker, Stage
 from kern.spec import notes, order
 from kern.spec.file import Documents
@@ -44,7 +44,7 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
     return summary.report(found, now, markdown=markdown)
 
 
-def gathered(folder: Path, since: str) -> tuple[History, Standing, bool]:
+def gathered(folder: Path, since: str) -> tuple[History, SpecState, bool]:
     """What the journal holds since then, how things stand now, and whether it holds anything."""
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
@@ -53,21 +53,21 @@ def gathered(folder: Path, since: str) -> tuple[History, Standing, bool]:
     there = project.text("for-each-ref", "--format=%(refname)", refs.ATTEMPTS).splitlines()
     for row in (one for one in recent if one.get("ref") and f"refs/{one['ref']}" not in there):
         row["ref"] = ""  # what a run's end cleaned up
-    return fold(recent), standing(project) if recent else NOWHERE, bool(records)
+    return fold(recent), standing(project) if recent else NOT_READ, bool(records)
 
 
-def standing(project: Repo) -> Standing:
+def standing(project: Repo) -> SpecState:
     """As SPEC.md has it now; where that cannot be read the journal's word counts."""
     try:
         parsed = Documents(project.root).spec()[1]
     except KernError:
-        return NOWHERE
+        return NOT_READ
     marks = {}
     for task in parsed.tasks:
         answered = task.of(Kind.ANSWER) and not notes.pending(task)
         mark = "answered" if answered else "open"
         marks[task.text] = "done" if task.marker is Marker.DONE else mark
-    return Standing(order.needs(parsed), order.holds(parsed), marks)
+    return SpecState(order.needs(parsed), order.holds(parsed), marks)
 
 
 def _since(text: str, now: datetime) -> str:
@@ -93,7 +93,7 @@ def _since(text: str, now: datetime) -> str:
 # ---------------------------------------------------------------- the page
 
 
-def page(history: History, now: Standing = NOWHERE, live: Mapping[str, Any] | None = None) -> str:
+def page(history: History, now: SpecState = NOT_READ, live: Mapping[str, Any] | None = None) -> str:
     """`live`: what a page tells at its top that renews itself (`follow`)."""
     import jinja2  # everything else starts without it
 

@@ -52,13 +52,13 @@ def shown(folder: Path, query: str, limit: int, *, as_json: bool) -> str:
     )
 
 
-def _documents(papers: Documents) -> Iterator[Passage]:
-    for entry in parse_learnings(papers.read(LEARNINGS) or "").entries:
+def _documents(documents: Documents) -> Iterator[Passage]:
+    for entry in parse_learnings(documents.read(LEARNINGS) or "").entries:
         more = f" | when: {entry.when}" if entry.when else ""
         place = f"{LEARNINGS}:{entry.at + 1}" if entry.at >= 0 else LEARNINGS
         yield Passage(place, "learning", entry.id, entry.text + more)
     names = {Kind.RESEARCH: "research", Kind.ATTEMPT: "attempt"}
-    for task in parse(papers.read(SPEC) or "").tasks:
+    for task in parse(documents.read(SPEC) or "").tasks:
         body = plain.line("\n".join((task.text, *task.body)), _LONGEST)
         yield Passage(f"{SPEC}:{task.line}", "task", "", body)
         for note in task.notes:

@@ -37,17 +37,17 @@ class Project:
     """In which a view is called."""
 
     repo: Repo
-    papers: Documents
+    documents: Documents
     scope: Scope
     at: Situation
     parsed: Spec
 
 
 def look(repo: Repo) -> Project:
-    papers = place.documents(repo)
+    documents = place.documents(repo)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
-    at = facts.look(place.Place(repo, scope, papers))
-    return Project(repo, papers, scope, at, papers.spec()[1])
+    at = facts.look(place.Place(repo, scope, documents))
+    return Project(repo, documents, scope, at, documents.spec()[1])
 
 
 def tier(task: spec.Task) -> Any:
@@ -105,7 +105,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
             for number, task in (numbered if whole else still[:_SHOWN])
         ],
         "hidden": {"done": 0, "open": 0} if whole else hidden,
-        "example": prompts.is_example(project.papers.read(SPEC) or ""),
+        "example": prompts.is_example(project.documents.read(SPEC) or ""),
         "diagnostics": [
             {"line": fault.line, "message": fault.message}
             for fault in (*parsed.diagnostics, *order.faults(parsed))

@@ -12,7 +12,7 @@ from kern import plain
 from kern.events import RunEnded
 from kern.journal import sentences, totals
 from kern.journal.history import History, Run, Story, Task, fold
-from kern.journal.totals import NOWHERE, Standing
+from kern.journal.totals import NOT_READ, SpecState
 from kern.model import UNVERIFIED, Need, unverified
 from kern.views.log import local
 
@@ -26,7 +26,7 @@ Row = tuple[str, str]  # lines, and the style of the first
 
 def lines(end: RunEnded) -> Iterator[Row]:
     history = fold(end.night)
-    now = Standing(needs=end.needs, held=end.held)
+    now = SpecState(needs=end.needs, held=end.held)
     worst = end.needs or end.interrupted or _unproven(totals.done(history, now))
     yield "", ""
     yield headline(end, history), f"{HEAD} {NOTICE}" if worst else HEAD
@@ -69,7 +69,7 @@ def _counts(done: int, failed: int, bare: int, needs: Sequence[Need], holds: Seq
     return ", ".join([f"{done} done", *(text for text, count in counts.items() if count)])
 
 
-def report(history: History, now: Standing, *, markdown: bool = False) -> str:
+def report(history: History, now: SpecState, *, markdown: bool = False) -> str:
     """All of it, for a terminal or as the text of a pull request."""
     if not history.runs:
         return "nothing in the journal yet: it begins with the first run"
@@ -91,7 +91,7 @@ def _markdown(text: str) -> str:
 
 def body(
     history: History,
-    now: Standing = NOWHERE,
+    now: SpecState = NOT_READ,
     stuck: Sequence[tuple[str, str]] = (),
     *,
     full: bool = False,
@@ -180,7 +180,7 @@ def _rows(texts: Iterable[str]) -> Iterator[Row]:
     return ((f"  {plain.line(text, 600)}", "") for text in texts)
 
 
-def _looks(history: History, now: Standing, done: Sequence[Task]) -> Iterator[Row]:
+def _looks(history: History, now: SpecState, done: Sequence[Task]) -> Iterator[Row]:
     """The same once, with how often."""
     counts: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in totals.review(history, now):

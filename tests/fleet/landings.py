@@ -81,9 +81,9 @@ class Project:
         name = branch("main", task.key)
         sh(self.root, f"git branch -f {name} {commit}")
         files = (place / "SPEC.md", learnings)
-        papers = [file.read_text() if file.exists() else "" for file in files]
+        documents = [file.read_text() if file.exists() else "" for file in files]
         job, proved = Job(task.key, 1, sha, name, 1), "verified by gate check"
-        return Work(job, 0, commit, spec=papers[0], learnings=papers[1], proved=proved)
+        return Work(job, 0, commit, spec=documents[0], learnings=documents[1], proved=proved)
 
     def land(self, *works: Work, fleet: Fleet | None = None, **chosen: Any) -> list[str]:
         """Each as soon as the branch does not move meanwhile; what became of it."""

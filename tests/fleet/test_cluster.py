@@ -38,9 +38,9 @@ def jobs(repo: Path, git: Git, count: int) -> list[Job]:
     names = [f"task {number}" for number in range(1, count + 1)]
     (repo / "SPEC.md").write_text("".join(f"- [ ] {name}\n" for name in names))
     git("commit", "--quiet", "--all", "--message=tasks")
-    papers, head = (("SPEC.md", (repo / "SPEC.md").read_text()),), git("rev-parse", "HEAD")
+    documents, head = (("SPEC.md", (repo / "SPEC.md").read_text()),), git("rev-parse", "HEAD")
     return [
-        Job(key := Key("", name), at, head, work.branch("main", key), at, "run1", "main", papers)
+        Job(key := Key("", name), at, head, work.branch("main", key), at, "run1", "main", documents)
         for at, name in enumerate(names, 1)
     ]
 

@@ -27,13 +27,13 @@ def yard(repo: Path) -> Yard:
 
 
 def job(git: Git, repo: Path, **more: object) -> Job:
-    papers = (("SPEC.md", (repo / "SPEC.md").read_text()),)
+    documents = (("SPEC.md", (repo / "SPEC.md").read_text()),)
     name = work.branch("main", KEY)
-    return Job(KEY, 1, git("rev-parse", "HEAD"), name, 2, "f" * 16, "main", papers, **more)  # type: ignore[arg-type]
+    return Job(KEY, 1, git("rev-parse", "HEAD"), name, 2, "f" * 16, "main", documents, **more)  # type: ignore[arg-type]
 
 
 def with_settings(job: Job, repo: Path) -> Job:
-    return replace(job, papers=(*job.papers, ("kern.toml", (repo / "kern.toml").read_text())))
+    return replace(job, documents=(*job.documents, ("kern.toml", (repo / "kern.toml").read_text())))
 
 
 def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(

@@ -11,7 +11,7 @@ import pytest
 
 from kern.journal import store, totals
 from kern.journal.history import fold
-from kern.journal.totals import NOWHERE
+from kern.journal.totals import NOT_READ
 from kern.views import summary
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
 from tests.journal.test_journal import GREEN
@@ -197,9 +197,9 @@ def test_markdown_for_a_pull_request_shows_an_agents_words_as_words(words: str, 
     rows = [*walked(words, 1.0), {"task": words, "kind": "learning", "text": words}]
     rows.append({"kind": "error", "text": words})
     found = fold(made("r", rows))
-    for line in summary.report(found, NOWHERE, markdown=True).splitlines():
+    for line in summary.report(found, NOT_READ, markdown=True).splitlines():
         assert live not in f" {line}", line
-    assert words in summary.report(found, NOWHERE)
+    assert words in summary.report(found, NOT_READ)
 
 
 @pytest.mark.slow

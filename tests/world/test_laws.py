@@ -236,15 +236,15 @@ def test_kerns_lines_come_back_into_any_text_and_none_of_it_is_lost(chance: rand
 def test_a_document_comes_back_from_the_disk_byte_for_byte(
     tmp_path: Path, chance: random.Random
 ) -> None:
-    papers = Documents(tmp_path)
+    documents = Documents(tmp_path)
 
     data = document(chance)
     (tmp_path / SPEC).write_bytes(data)
-    text = papers.read(SPEC)
+    text = documents.read(SPEC)
     assert text is not None
-    papers.write(LEARNINGS, text)
+    documents.write(LEARNINGS, text)
     assert (tmp_path / LEARNINGS).read_bytes() == data
-    papers.edit(lambda text, _: text + "more")
+    documents.edit(lambda text, _: text + "more")
     assert (tmp_path / SPEC).read_bytes() == data + b"more"
 
 
@@ -367,7 +367,7 @@ def test_stage_files_of_any_content_are_read_or_passed_over(
 ) -> None:
     found = repository.open_at(repo)
     scope = workspace.scope(repo, "main")
-    papers = Documents(repo)
+    documents = Documents(repo)
     (repo / SPEC).write_text("- [~] add a greeting\n  > **Research:**\n  >   - Files: a\n")
     tree, head = found.tree("HEAD"), found.head().commit
     good = {"task": "add a greeting", "parent": "", "nth": 1, "attempt": 1, "base": head}
@@ -383,7 +383,7 @@ def test_stage_files_of_any_content_are_read_or_passed_over(
         scope.stage_file(stage).write_bytes(data)
     for _ in range(2):
         with suppress(KernError):
-            resume(facts.look(place.Place(found, scope, papers)).facts)
+            resume(facts.look(place.Place(found, scope, documents)).facts)
     with suppress(KernError):
         sweep(scope)
     assert not list(tmp_path.glob("kern/project/main/*.json"))
