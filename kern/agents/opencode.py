@@ -34,7 +34,8 @@ def start(call: Call) -> Start:
         "agent": {_ROLE: {"mode": "primary", "description": "kern", "permission": rules}},
     }
     theirs = transcript.parsed(call.given.get("OPENCODE_CONFIG_CONTENT", ""))
-    env = {**AGENT.env} | ({} if works else {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"})
+    env = {**AGENT.env, "OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
+    env |= _project(call) if works else {}
     env |= {_PATIENCE: str(round(1000 * call.patience))} if call.patience else {}
     env |= {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs | config)}
     argv = [call.program, "run", "--format", "json", "--title", "kern", "--agent", _ROLE]
@@ -42,6 +43,17 @@ def start(call: Call) -> Start:
     argv += ["--model", call.model] if call.model else []
     argv += ["--variant", call.effort] if call.effort else []
     return Start(argv, env)
+
+
+def _project(call: Call) -> dict[str, str]:
+    """The project's settings by name, without AGENTS.md: what that says to its agents kern hands
+    on. A person's own variables come first.
+    """
+    file = next((name for name in call.obeyed if ".json" in name), "")
+    folder = next((name for name in call.obeyed if name.endswith("/")), "")  # else it makes one
+    named = {"OPENCODE_CONFIG_DIR": folder, "OPENCODE_CONFIG": file}
+    there = {key: f"{call.root}/{name}" for key, name in named.items() if name}
+    return there | {key: call.given[key] for key in there.keys() & call.given.keys()}
 
 
 def watch(value: Object) -> Act | None:

@@ -224,6 +224,7 @@ class Caller:
             mark=secrets.token_hex(8),
             given=base,
             root=self.named(str(self.root)),
+            obeyed=[name for name in agent.obeys if (self.root / name).exists()],
             nests=self.nests,
             gates=[(one.label, one.command, one.timeout, repeats(one)) for one in gates],
         )

@@ -153,6 +153,17 @@ def test_the_traps_are_some_where_the_project_counts(
     assert sprung.exists() is cli.obeys
 
 
+def test_what_a_person_s_agents_are_told_of_kern_its_own_do_not_read(
+    cli: Cli, serve: Serve, repo: Path
+) -> None:
+    for name in ("AGENTS.md", ".claude/skills/kern/SKILL.md"):
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text("---\nname: kern\ndescription: TRAPPED\n---\nTRAPPED\n")
+    server = serve(implement=[bash("true"), say("ok")])
+    assert ask(cli, repo, Stage.IMPLEMENT).reply
+    assert "TRAPPED" not in json.dumps([one.body for one in server.requests])
+
+
 # -------------------------------------------------------------------- faults
 
 
