@@ -65,10 +65,8 @@ def watch(value: Object) -> Act | None:
     match value:
         case {"subtype": "api_retry", "error_status": 401 | 403 as status, "attempt": int(again)}:
             if again > 1:
-                message_text = (
-                    f"the API answers {status} ({value.get('error') or 'no reason given'})"
-                )
-                raise protocol.Unusable(f"claude is not logged in: {message_text}", AGENT.login)
+                why = f"the API answers {status} ({value.get('error') or 'no reason given'})"
+                raise protocol.Unusable(f"claude is not logged in: {why}", AGENT.login)
         case {"type": "assistant", "message": {**message}} if message:
             asked = (one for one in transcript.parts(message, "content") if "input" in one)
             calls = tuple(transcript.call(one.get("name"), one["input"]) for one in asked)
@@ -150,10 +148,10 @@ def _error(
 def _silent(end: Ended) -> AgentError:
     """It ended without a result."""
     lines = end.stderr.strip().splitlines()
-    line_with_error = next((line for line in lines if line.lower().startswith("error:")), "")
-    if line_with_error and end.code == 1 and not end.overflow:
+    complaint = next((line for line in lines if line.lower().startswith("error:")), "")
+    if complaint and end.code == 1 and not end.overflow:
         return protocol.Unusable(
-            f"claude refused to start: {line_with_error}", "kern doctor checks the agent"
+            f"claude refused to start: {complaint}", "kern doctor checks the agent"
         )
     return faults.unanswered(AGENT, end)
 

@@ -87,10 +87,8 @@ def message(reply: Message) -> tuple[str, Message]:
         finish, usage = choice.get("finish_reason"), {"input": "prompt", "output": "completion"}
         usage = {kind: used.get(f"{name}_tokens", 0) for kind, name in usage.items()}
     except (LookupError, TypeError, AttributeError):
-        message_text = complaint(json.dumps(reply).encode())
-        raise Trouble(
-            message_text if "error" in reply else f"it is no chat completion: {message_text}"
-        ) from None
+        why = complaint(json.dumps(reply).encode())
+        raise Trouble(why if "error" in reply else f"it is no chat completion: {why}") from None
     if finish in ("length", "content_filter"):
         raise Trouble(f"the endpoint cut the answer: {finish}", _BOUND)
     return text, usage

@@ -101,16 +101,16 @@ def tools() -> Iterator[types.Tool]:
         )
 
 
-async def _call(_: ServerRequestContext, asked: types.CallToolRequestParams) -> Any:
+async def _call(_: ServerRequestContext, request: types.CallToolRequestParams) -> Any:
     """One at a time: what a command prints is the process's."""
     try:
-        said, failed = ran(asked.name, asked.arguments or {}), False
+        output, failed = ran(request.name, request.arguments or {}), False
     except KernError as exc:
         hint = f" ({exc.hint})" if exc.hint else ""
-        said, failed = plain.block(f"{exc}{hint}"), True
+        output, failed = plain.block(f"{exc}{hint}"), True
     except Exception as exc:
-        said, failed = plain.line(f"kern {asked.name} failed: {exc!r}"), True
-    text = types.TextContent(type="text", text=said)
+        output, failed = plain.line(f"kern {request.name} failed: {exc!r}"), True
+    text = types.TextContent(type="text", text=output)
     return types.CallToolResult(content=[text], is_error=failed)
 
 

@@ -62,9 +62,8 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             worktree.set_up(site)
         return None
     if options.until_done or not jobs:
-        unfinished = (
-            site.scope.folder / worktree.FOLDER
-        ).is_dir()  # worktrees or what was printed there
+        # Worktrees, or what was printed there.
+        unfinished = (site.scope.folder / worktree.FOLDER).is_dir()
         if unfinished or refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
             fleet.settle(site)
         return None

@@ -1,6 +1,5 @@
 """`kern init --agents`: how agents that a person talks to hand kern work."""
 
-import os
 import re
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from kern.errors import UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.obeyed import COMMON, OURS, SKILL
+from kern.spec.file import real
 from kern.system import workspace
 
 OFFERED = Path(__file__).with_name("offered")
@@ -43,8 +43,8 @@ def _paragraph(there: str) -> str:
 
 def place(repo: Repo, name: str) -> Path:
     """Of a file in the tree, whatever links lie on the way to it."""
-    real = Path(os.path.realpath(repo.root / name))
-    if not real.is_relative_to(repo.root) or repo.git_dir in real.parents:
-        hint = "put a file in its place"
-        raise UsageError(f"{name} is a link out of the working tree", hint=hint)
-    return real
+    target = real(repo.root, name)
+    if repo.git_dir in target.parents:
+        what = f"{name} is a link out of the working tree: {target}"
+        raise UsageError(what, hint="put a file in its place")
+    return target

@@ -136,9 +136,8 @@ class Room:
             dated = same.union(other.difference(written))
             for path in dated:
                 with contextlib.suppress(OSError):
-                    when = (
-                        os.lstat(self.home.root / path).st_mtime_ns if path in same else time_ns()
-                    )
+                    theirs = self.home.root / path
+                    when = os.lstat(theirs).st_mtime_ns if path in same else time_ns()
                     os.utime(self.tree / path, ns=(when, when), follow_symlinks=False)
             with self.recent.open("ab") as file:
                 file.write(os.fsencode("\0".join(["", *same.union(other)])))

@@ -98,10 +98,8 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
         limit = f"larger than {LARGE >> 20} MiB: Git LFS or .gitignore"
         return tree, f"it made {some(large)}, which is {limit}"
     if submodules := [path for path, now in new.items() if now and now.mode == SUBMODULE]:
-        return (
-            tree,
-            f"it made a repository of its own in {some(submodules)}: no commit can hold that",
-        )
+        where = some(submodules)
+        return tree, f"it made a repository of its own in {where}: no commit can hold that"
     if planted := shadow.obeyed(site.repo, new):
         site.warn(
             f"the agent made {some(planted)}, which git or agents would obey unasked: left out; "

@@ -61,8 +61,8 @@ def clear(outer: Path, way: Path, *, folder: bool) -> None:
     would follow a link.
     """
     for one in (*[*way.parents][-2::-1], way):
-        place, folder_wanted = outer / one, folder or one != way
-        if place.is_symlink() or (place.exists() and place.is_dir() is not folder_wanted):
+        place, is_folder = outer / one, folder or one != way
+        if place.is_symlink() or (place.exists() and place.is_dir() is not is_folder):
             _remove(place)
 
 

@@ -205,8 +205,8 @@ def _steps(spec: Spec) -> dict[int, list[int]]:
     tasks stay few lines.
     """
     after = [[name(note.text) for note in _after(task)] for task in spec.tasks]
-    named_texts = dict.fromkeys(text for texts in after for text in texts)
-    names = {text: number for number, text in enumerate(named_texts, len(spec.tasks))}
+    missing = dict.fromkeys(text for texts in after for text in texts)
+    names = {text: number for number, text in enumerate(missing, len(spec.tasks))}
     steps: dict[int, list[int]] = {number: [] for number in names.values()}
     for index, task in enumerate(spec.tasks if names else ()):
         above = [] if task.parent is None else [~task.parent]

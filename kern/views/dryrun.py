@@ -111,9 +111,9 @@ def _stage(
     with_prompts: bool,
 ) -> Iterator[str]:
     stage, agent = form.stage, protocol.find(form.by.agent)
-    command, version_of = agents.command(agent), plain.line(form.by.said(form.by.agent), 60)
+    command, choice = agents.command(agent), plain.line(form.by.said(form.by.agent), 60)
     who = command if agent.program == agent.name else f"{agent.name} ({command})"
-    model = f"model {version_of}" if form.by.model else f"its model {version_of}".strip()
+    model = f"model {choice}" if form.by.model else f"its model {choice}".strip()
     prompt = _prompt(project, form, task, settings, mode)
     size = f", prompt of {prompt.tokens} tokens" if prompt else ""
     later = f"{size} and what research finds" if stage is Stage.IMPLEMENT else size

@@ -106,10 +106,8 @@ class Console:
                 self.say(f"warning: {plain.line(event.text, 600)}", NOTICE, self.err)
             case events.GateStarted():
                 when = ", before the task" if event.before else ""
-                command = (
-                    "" if event.command in event.name else f": {plain.line(event.command, 120)}"
-                )
-                self.say(f"{'landing: ' * self.many}{plain.line(event.name)}{when}{command}", HEAD)
+                what = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
+                self.say(f"{'landing: ' * self.many}{plain.line(event.name)}{when}{what}", HEAD)
             case events.Steered():
                 why = "the time of --until has come" if event.late else "asked to stop (kern stop)"
                 work = "the stages in progress" if self.many else _doing(self.now.worker(0))

@@ -161,11 +161,9 @@ def _workers(project: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
         from kern.fleet import work
 
         onto, store = project.repo.head().branch, project.repo.store
-        branches = (
-            (f"refs/heads/{work.branch(onto, task.key)}", task) for task in project.parsed.tasks
-        )
-        waiting = (task for ref, task in branches if store.id(ref))
-        rows += [(None, task.text, _LEFT, None) for task in waiting]
+        for task in project.parsed.tasks:
+            if store.id(f"refs/heads/{work.branch(onto, task.key)}"):
+                rows.append((None, task.text, _LEFT, None))
     return [dict(zip(("worker", "task", "doing", "since"), row, strict=True)) for row in rows]
 
 
