@@ -29,21 +29,18 @@ _JOURNALS = ("-wal", "-shm", "-journal")  # SQLite applies one to whatever datab
 class InPlace(Room):
     """The index is kern's own, without the documents; the person's follows what lands."""
 
-    def __init__(self, repo: Repo, apart: Sequence[str] = ()) -> None:
-        """`apart`: files that stay as they are, as kern's documents do."""
+    def __init__(self, repo: Repo) -> None:
         super().__init__(repo, "place", repo, outermost(repo))
         self.tree = repo.root
         self.env["GIT_WORK_TREE"] = str(repo.root)
-        self._apart = *DOCUMENTS, *apart
-        self.own = *self.own, *apart
         self.save: Callable[[str, str], None] = lambda known, now: None
         self.place.mkdir(parents=True, exist_ok=True)
         for stale in (self.index, self.index.with_name("index.lock")):
             stale.unlink(missing_ok=True)
         if (theirs := repo.git_dir / "index").exists():  # a sparse checkout stays sparse
             shutil.copy2(theirs, self.index)
-        repo.update_index(dict.fromkeys(self._apart), {"GIT_INDEX_FILE": str(self.index)})
-        self._base = repo.head().commit  # which has what is apart as a candidate has it
+        repo.update_index(dict.fromkeys(DOCUMENTS), {"GIT_INDEX_FILE": str(self.index)})
+        self._base = repo.head().commit  # which has the documents as a candidate has it
         self._seen = ("", -1)  # the tree of the last look, and what had run by then
         self._known = [self._bare(self._base)]  # trees of which nothing is lost, the last one held
 
@@ -51,10 +48,10 @@ class InPlace(Room):
         self._known.append(self._bare(tree))
 
     def candidate(self) -> str:
-        """With what is apart as it was filled in."""
+        """With the documents as they were filled in."""
         bare = self._added({})
         self._seen = bare, len(process.RAN)
-        apart = {name: self.repo.entry(self._base, name) for name in self._apart}
+        apart = {name: self.repo.entry(self._base, name) for name in DOCUMENTS}
         return self.repo.tree_with(bare, apart)
 
     def fill(self, tree: str) -> list[str]:
@@ -91,7 +88,7 @@ class InPlace(Room):
         return sorted(self.repo.changed(*bare))
 
     def _bare(self, tree: str) -> str:
-        return self.repo.tree_with(tree, dict.fromkeys(self._apart))
+        return self.repo.tree_with(tree, dict.fromkeys(DOCUMENTS))
 
     def set_repositories_aside(self) -> bool:
         """Those that a child made: git's clean leaves them, and no commit can hold them. Whether

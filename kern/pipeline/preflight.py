@@ -187,12 +187,13 @@ def yours(repo: Repo, who: str = "tasks", *, apart: bool = True) -> str:
     """What a person should know of their uncommitted changes; empty where there are none. `apart`:
     `who` does not see them. Else raises UsageError, unless they are the task in progress.
     """
-    paths = [path for path in uncommitted(repo) if path != FILE]
+    paths = uncommitted(repo)
     if not apart:
         if not refs.start(repo, repo.head().name):
             require_clean(paths)
         return ""
-    if not (paths := [path for path in paths if not path.startswith(f"{PROMPTS}/")]):
+    # kern goes by those.
+    if not (paths := [path for path in paths if not path.startswith((FILE, f"{PROMPTS}/"))]):
         return ""
     files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
     return (

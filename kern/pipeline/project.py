@@ -41,8 +41,7 @@ def settings(site: Site) -> Settings:
     if not site.rooms.place:
         return site.documents.settings()
     text = site.repo.content(site.repo.head().commit, FILE)
-    own = text is None or FILE in site.rooms.work.own
-    return site.caller.settings if own else config.parse(text or b"")
+    return config.parse(text or b"")
 
 
 def checks(site: Site, task: Task) -> Checks:

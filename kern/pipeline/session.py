@@ -15,18 +15,18 @@ from functools import partial
 from pathlib import Path
 
 from kern import plain
-from kern.config import FILE
+from kern.checks.gates import Gates
 from kern.errors import KernError, UsageError
 from kern.events import Sink, StageStarted, Warned
 from kern.git import history, in_place, refs, repository
 from kern.git.in_place import InPlace
-from kern.git.refs import StartRef
 from kern.git.repository import Repo, outermost
 from kern.git.room import Room
 from kern.journal import store
 from kern.model import Marker
 from kern.models import ROLES
-from kern.pipeline import agents, attempt, isolation, landing, preflight, project, site, trust
+from kern.pipeline import agents, attempt, isolation, landing, preflight, project, trust
+from kern.pipeline.place import documents
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Options, Site
 from kern.sandbox import wall
@@ -57,7 +57,7 @@ def begin(
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
     called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
     """
-    repo, documents, parsed, settings = preflight.prepare(folder, empty=empty)
+    repo, papers, parsed, settings = preflight.prepare(folder, empty=empty)
     bounds = settings.budget.within(options.max_cost)
     settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
     templates = agents.foreseen(repo.root, settings)
@@ -97,7 +97,7 @@ def begin(
             if notice:
                 here.warn(notice)
         _tidy(here, killed.run if killed else "")
-        preflight.tasks(repo, documents, empty=empty)
+        preflight.tasks(repo, papers, empty=empty)
         here = replace(here, payer=agents.paid(crew), sandbox=sandbox, awake=keeper)
         yield replace(here, templates=prompts.templates(repo.root, settings))
 
@@ -136,13 +136,16 @@ def _in_rooms(
             hint="KERN_SANDBOX=bwrap kern goes on with it; to begin it anew: set its marker in "
             f"SPEC.md to [ ], then git update-ref -d {start.ref}",
         )
-    place = InPlace(repo, _apart(repo, start)) if lands and not mounted else None
+    place = InPlace(repo) if lands and not mounted else None
     tree = home if mounted else repo
     ignored = place.ignored if place else outermost(tree)
     # What a killed agent has left `kern check` leaves alone.
     room = Room(repo, "work" if lands and mounted else "room", tree, ignored)
     rooms = Rooms(repo, room, sandbox.means is Means.BWRAP, mounted, place)
-    here = site.prepared(repo, caller, home, rooms, steered, options)
+    gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
+    gates.furnish = lambda tree, mounted: rooms.for_proof(tree, repo.head(), mounted=mounted)
+    papers, hooks = documents(repo), home.hooks_folder()
+    here = Site(*(repo, caller.scope, papers, caller, gates, home, hooks, rooms, steered, options))
     if mounted and home.root != repo.root:
         caller.named = partial(wall.named, places={repo.root: home.root})
     if place:
@@ -150,13 +153,6 @@ def _in_rooms(
         if start:  # a killed hook had the task's change staged
             in_place.restore_index(repo, None)
     return here
-
-
-def _apart(repo: Repo, start: StartRef | None) -> list[str]:
-    """What is no task's: kern.toml, where it is not committed, since kern goes by it."""
-    # A killed agent may have changed one that is committed.
-    task = start and repo.entry(repo.head().commit, FILE)
-    return [FILE] if not task and FILE in preflight.uncommitted(repo) else []
 
 
 def _home(repo: Repo) -> Repo:
@@ -211,26 +207,16 @@ def _count(site: Site, run: str) -> None:
 
 
 def drop_old(site: Site) -> None:
-    """At its end, records of a month ago; and of tasks that are done the saved attempts and what
-    was moved aside.
-    """
+    """At its end, records of a month ago, and the saved attempts of tasks that are done."""
     _, parsed = site.documents.spec()
     before = time.time() - AGE_S
     done = {refs.slug(task.key) for task in parsed.tasks if task.marker is Marker.DONE}
     for ref, when in refs.kept(site.repo):
         if when < before and ref.split("/")[3] in done:
             refs.delete(site.repo, ref)
-    places = _folders(site.scope.folder / "history")
-    places += (one for one in _folders(site.repo.aside) if one.name.rpartition("-")[0] in done)
-    for place in places:
-        with workspace.reported(place):
-            if place.lstat().st_mtime < before:
-                shutil.rmtree(place)
-
-
-def _folders(above: Path) -> list[Path]:
-    there = above.iterdir() if above.is_dir() else ()
-    return [place for place in there if place.is_dir() and not place.is_symlink()]
+    for place in (site.scope.folder / "history").glob("*"):
+        if place.lstat().st_mtime < before:
+            workspace.remove(place)
 
 
 # ---------------------------------------------------------------- before the first paid stage

@@ -4,7 +4,7 @@ to each step.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.model import Key, Role, Stage
 from kern.models import Choices
-from kern.pipeline import place
 from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.place import Place
 from kern.pipeline.rooms import Rooms
@@ -139,26 +138,6 @@ class Site(Place):
         tree = self.repo.tree_with("", {name: Entry("100644", blob)})
         ref = refs.keep(self.repo, plain.slug(name), "left", tree, f"{name} as it was\n", head)
         return f"git show {ref}:{name}"
-
-
-def prepared(
-    repo: Repo, caller: Caller, home: Repo, rooms: Rooms, steered: Steering, options: Options
-) -> Site:
-    """`home`: the person's own tree."""
-    gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
-    documents, hooks = place.documents(repo), home.hooks_folder()
-    here = Site(
-        *(repo, caller.scope, documents, caller, gates, home, hooks, rooms, steered, options)
-    )
-    return in_rooms(here, rooms)
-
-
-def in_rooms(site: Site, rooms: Rooms) -> Site:
-    """The same with those rooms."""
-    site.gates.furnish = lambda tree, mounted: rooms.for_proof(
-        tree, site.repo.head(), mounted=mounted
-    )
-    return replace(site, rooms=rooms)
 
 
 def drop_start(site: Site, at: Situation) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kern.checks.gates import Gates
 from kern.events import GateEnded
 from kern.fleet.run import Fleet
 from kern.fleet.work import Job, Work, branch
@@ -13,7 +14,7 @@ from kern.git import repository
 from kern.git.room import Room
 from kern.memory import changes
 from kern.memory.changes import Taught
-from kern.pipeline import site
+from kern.pipeline.place import documents
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Leave, Options, Site
 from kern.spec.parse import parse
@@ -52,7 +53,10 @@ class Project:
         caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
         rooms = Rooms(found, Room(found, "room", found, ()), held=False, mounted=False)
         steered = Steering(found.git_dir, caller.run, caller.sink)
-        return site.prepared(found, caller, found, rooms, steered, options)
+        gates = Gates(self.root, scope, caller.run, caller.mark, caller.tick)
+        gates.furnish = lambda tree, mounted: rooms.for_proof(tree, found.head(), mounted=mounted)
+        parts = documents(found), caller, gates, found, found.hooks_folder(), rooms, steered
+        return Site(found, scope, *parts, options)
 
     def fleet(self, **chosen: Any) -> Fleet:
         made = Fleet(self.site(**chosen))
