@@ -118,16 +118,18 @@ def candidate(site: Site, at: Situation) -> str:
 def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
     """What an agent whose end kern did not see has left, under a ref; empty where nothing."""
     work = site.rooms.work
-    if not work.index.exists():
+    if start.held:  # as its agent left it: a gate may have been there since
+        tree = site.repo.tree(start.held[0])
+    elif not work.index.exists():
         return ""
-    if site.rooms.place:
-        site.rooms.place.set_repositories_aside()
-    trees = start.held[:1] if site.rooms.mounted else ()  # a gate may have been there since
-    try:
-        tree = site.repo.tree(trees[0]) if trees else work.candidate()
-    except GitFailed as exc:  # a repository without a commit, say
-        site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
-        return ""
+    else:
+        if site.rooms.place:
+            site.rooms.place.set_repositories_aside()
+        try:
+            tree = work.candidate()
+        except GitFailed as exc:  # a repository without a commit, say
+            site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
+            return ""
     if not site.repo.changed(start.tree, tree):
         return ""
     ref = site.keep(start.task, f"{start.attempt}-{name}", tree, start.base)

@@ -60,7 +60,8 @@ def look(here: Place, *, proved: str = "") -> Situation:
     _, parsed = here.documents.spec()
     head = here.repo.head()
     start = refs.start(here.repo, head.name)
-    active = parsed.active[0] if parsed.active else None
+    # Of several that a person has marked, the one that was begun.
+    active = min(parsed.active, key=lambda one: not start or one.key != start.task, default=None)
     key = active.key if active else start.task if start else None
     task = parsed.find(key) if key else None
     ours = start if start and start.task == key else None

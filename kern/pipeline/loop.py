@@ -62,7 +62,6 @@ class Loop:
         self.branch = self.site.repo.head().branch
         self.due = Do.SELECT
         at = facts.look(site)
-        steps.require_here(site, at)
         self.wanted: Key | None = None  # no other task is to be taken
         if self.options.task:
             self.wanted = at.wanted(site.documents.spec()[1], self.options.task)

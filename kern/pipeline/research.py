@@ -23,10 +23,7 @@ def research(site: Site, at: Situation) -> None:
     if Stage.RESEARCH in at.files:
         findings = at.files[Stage.RESEARCH].answer.findings
         lines = edit.research(findings or [("Findings", "none")])
-        site.documents.edit_task(
-            key,
-            lambda text, _, now: text if now.of(Kind.RESEARCH) else edit.annotate(text, now, lines),
-        )
+        site.documents.edit_task(key, lambda text, _, now: edit.annotate(text, now, lines))
         return
     began, tree = now(), site.repo.tree(at.head.commit)
     site.rooms.put_back(tree)

@@ -9,14 +9,13 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from kern.errors import KernError
-from kern.git import refs
-from kern.model import Key, Marker, Saved, Stage
+from kern.model import Key, Marker, Saved
 from kern.pipeline import attempt, commit, facts, implement, research, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import CLOSE, Site, drop_start
 from kern.pipeline.table import Do, Settled
 from kern.spec import edit, order
-from kern.spec.parse import Spec, Task
+from kern.spec.parse import Spec
 from kern.stages import record
 from kern.system import workspace
 
@@ -26,8 +25,6 @@ def look(site: Site) -> Situation:
     _, parsed = site.documents.spec()
     if parsed.unclosed:
         raise KernError(parsed.unclosed.said, hint=CLOSE)
-    if len(parsed.active) > 1:
-        _one_active(site)
     at = facts.look(site, proved=site.memory.proved)
     task, verdict = at.task, at.facts.saved not in (Saved.NONE, Saved.OPEN)
     if at.start and not at.facts.done and task and task.marker is Marker.DONE and not verdict:
@@ -36,22 +33,6 @@ def look(site: Site) -> Situation:
         site.warn(f"ticked before kern had come to a verdict: back to [~]: {task.text}")
         return facts.look(site)
     return at
-
-
-def _one_active(site: Site) -> None:
-    """Of several `[~]` the one stays that has a start ref or a stage file, else the first."""
-    keys = {start.task for _, start in refs.starts(site.repo)}
-    keys |= {one.key for stage in Stage if (one := record.read(site.scope, stage))}
-
-    def others(now: Spec) -> list[Task]:
-        stays = next((task for task in now.active if task.key in keys), now.active[0])
-        return [task for task in now.active if task is not stays]
-
-    for task in others(site.documents.spec()[1]):
-        site.warn(f"more than one [~]: line {task.line} goes back to [ ]: {task.text}")
-    site.documents.edit(
-        lambda text, now: edit.mark_all(text, [(task, Marker.PENDING) for task in others(now)])
-    )
 
 
 def take_next(site: Site, passed_over: Collection[Key], only: Key | None = None) -> Key | None:
@@ -65,18 +46,6 @@ def take_next(site: Site, passed_over: Collection[Key], only: Key | None = None)
     return site.documents.update(apply)
 
 
-def require_here(site: Site, at: Situation) -> None:
-    """Raises KernError where the task in progress was begun on another branch of this tree."""
-    if not at.facts.active or at.files or (at.start and at.start.task == at.key):
-        return
-    for name, start in refs.starts(site.repo):
-        if name != at.head.name and start.task == at.key:
-            raise KernError(
-                f"the task in progress was begun on branch {name}: {start.task.text}",
-                hint=f"git switch {name}, or set its marker in SPEC.md to [ ] here",
-            )
-
-
 def undo(site: Site, at: Situation) -> None:
     """An attempt is open that does not count: kern was killed before its answer was saved, or the
     task was unmarked, ticked, reworded or removed. Its work is saved. Not an attempt.
@@ -84,11 +53,7 @@ def undo(site: Site, at: Situation) -> None:
     start = at.start
     assert start is not None
     attempt.undo_mistakes(site, replace(at.head, commit=start.base), "the agent")
-    if second := facts.files(site, start.task, start.attempt, start).get(Stage.IMPLEMENT):
-        ref = site.keep(start.task, f"{start.attempt}-killed", second.tree, start.base)
-        site.rooms.work.accept(second.tree)
-    else:
-        ref = attempt.unfinished(site, start)
+    ref = attempt.unfinished(site, start)
     attempt.restore(site, at)
     killed = at.facts.active and start.task == at.key
     why = f"no longer in progress: {start.task.text}"
