@@ -6,7 +6,6 @@ There is no CLI: kern's own Python runs `http_loop`, whose one tool is a shell.
 import json
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 from kern.agents import faults, places, protocol, transcript
 from kern.agents.places import Place
@@ -26,35 +25,32 @@ _MAY = {False: "In this stage nothing can be changed: use it to look and to sear
 def agent(endpoint: Endpoint) -> Agent:
     """By what `[agent.http]` says."""
     url, key = endpoint.url, endpoint.key
-    advice = f"set {key} to a key that it takes" if key else "name its key's variable"
 
     def start(call: Call) -> Start:
         """Raises UsageError where no endpoint or no model is named."""
         model = call.model or endpoint.model
         if not url or not model:
-            what = f"no model is named, and {url} has none of its own" if url else "no url is named"
+            what = "no model is named" if url else "no url is named"
             raise UsageError(f"{call.role} stage: {what}", hint=_EDIT)
-        process = _begin(
-            **{"url": url, "key": key, "turns": _MOST_TURNS, "model": model},
-            effort={"xhigh": "high", "max": "high"}.get(call.effort, call.effort),
-            contract=call.contract,
-            patience=call.patience or _COMMAND_S,
-            may=_MAY[call.role is Stage.IMPLEMENT],
-        )
-        return Start([call.program, *process])
+        request = {
+            **{"url": url, "key": key, "model": model, "turns": _MOST_TURNS},
+            "effort": {"xhigh": "high", "max": "high"}.get(call.effort, call.effort),
+            "contract": call.contract,
+            "patience": call.patience or _COMMAND_S,
+            "may": _MAY[call.role is Stage.IMPLEMENT],
+        }
+        return Start([call.program, "-I", "-S", _LOOP, json.dumps(request)])
 
     def read(objects: Iterable[Object], end: Ended) -> Answer:
         """Its last message is the answer."""
-        replies, wrong = list[Object](), dict[str, Any]()
-        for one in objects:
-            replies += [one] if one.get("type") == "assistant" else []
-            wrong = one if one.get("type") == "error" else wrong
-        if not wrong and (end.code or not replies):
+        lines = [one for one in objects if one.get("type") in ("assistant", "error")]
+        replies = [one for one in lines if one["type"] == "assistant"]
+        if not lines or (end.code and lines[-1] in replies):
             raise faults.unanswered(own, end)
         tokens = transcript.tokens(one["usage"] for one in replies)
-        answer = Answer("" if wrong else replies[-1]["text"], turns=len(replies), tokens=tokens)
-        if wrong:
-            raise _error(own, url, wrong, answer)
+        answer = Answer(lines[-1]["text"], turns=len(replies), tokens=tokens)
+        if lines[-1] not in replies:
+            raise _error(own, url, lines[-1]["status"], answer)
         return answer
 
     host = places.host(url)
@@ -64,8 +60,7 @@ def agent(endpoint: Endpoint) -> Agent:
         read=read,
         watch=watch,
         program=sys.executable,
-        login=f"see that {url} answers, and {advice}: kern help settings",
-        status=(*_begin(url=url, key=key), "models") if url else (),
+        login=f"see that {url} answers, and set {key or 'the key'}: kern help settings",
         places=(Place(variables=(key,) if key else (), hosts=(host,) if host else ()),),
         asks=endpoint.asks,
         keys=(key,) if key else (),
@@ -80,18 +75,14 @@ def watch(value: Object) -> Act | None:
     return Act(str(value["turn"]), calls, transcript.tokens([value["usage"]]))
 
 
-def _error(own: Agent, url: str, wrong: Object, answer: Answer) -> AgentError:
-    message, status = wrong["said"], wrong["status"]
+def _error(own: Agent, url: str, status: int, answer: Answer) -> AgentError:
+    message = answer.text
     if status < 0:
         return protocol.Failed(f"the agent was ended: {message}", answer=answer)
     if status in (*range(300, 400), 405) or (status == 404 and "model" not in message.lower()):
         text = f"{url} answers {status}, and has no chat completions: {message}"
         return protocol.Unusable(text, _EDIT, answer)
-    return faults.of_api(own, message, status=status or None, after=wrong["after"], answer=answer)
-
-
-def _begin(**given: object) -> list[str]:
-    return ["-I", "-S", _LOOP, json.dumps(given)]
+    return faults.of_api(own, message, status=status or None, answer=answer)
 
 
 AGENT = agent(Endpoint())  # as long as no settings name another

@@ -26,7 +26,7 @@ _SHOWN = 20_000  # bytes of what the commands of one message printed
 _PRINTED = 100_000_000  # bytes at which they are ended
 _SAME = 4  # times in a row
 _SILENT_S = 600
-_WAITS_S = (2, 10, 30)  # before another try, where there is work to lose
+_WAITS_S = (2, 10, 30)  # before another try
 _BOUND = -1  # in the place of a status: the end of what a stage may take
 _FOR_GOOD = (_BOUND, 401, 402, 403, 404, 405)
 _BASH = shutil.which("bash") or "/bin/sh"
@@ -41,10 +41,9 @@ Message = dict[str, Any]
 
 
 class Trouble(Exception):
-    def __init__(self, said: str, status: int = 0, after: str = "") -> None:
-        super().__init__(said)
-        self.said, self.status = said, status
-        self.after = int(after) if after.isdecimal() else 0
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.text, self.status = text, status
 
 
 class Stay(urllib.request.HTTPRedirectHandler):
@@ -54,44 +53,53 @@ class Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def ask(url: str, key: str, body: Message | None = None) -> Message:
+def ask(url: str, key: str, body: Message) -> tuple[str, Message]:
+    """What the model says, and its tokens."""
     headers = {"Content-Type": "application/json", "User-Agent": "kern"}
     headers |= {"Authorization": f"Bearer {key}"} if key else {}
-    request = urllib.request.Request(url, json.dumps(body).encode() if body else None, headers)
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     try:
         with urllib.request.build_opener(Stay).open(request, timeout=_SILENT_S) as response:
             data = response.read(_MOST + 1)
-        if len(data) > _MOST:
-            raise Trouble("the endpoint's answer does not end", _BOUND)
-        return dict(json.loads(data))
     except urllib.error.HTTPError as exc:
-        said = f"{complaint(exc.read(4000))} {exc.headers.get('Location', '')}".strip()
-        raise Trouble(said, exc.code, exc.headers.get("Retry-After", "")) from None
+        head = [exc.headers.get(name, "") for name in ("Location", "Retry-After")]
+        later = f"(try again in {head[1]} s)" if head[1].isdecimal() else ""
+        raise Trouble(" ".join((complaint(exc.read(4000)), head[0], later)), exc.code) from None
     except (OSError, HTTPException) as exc:
         raise Trouble(f"{url}: {getattr(exc, 'reason', exc)}") from None
-    except (ValueError, TypeError, RecursionError) as exc:
-        raise Trouble(f"what {url} answers is no chat completion: {exc}") from None
+    if len(data) > _MOST:
+        raise Trouble("the endpoint's answer does not end", _BOUND)
+    try:
+        reply = json.loads(data)
+        choice, used = reply["choices"][0], reply.get("usage") or {}
+        text = _THOUGHTS.sub("", choice["message"]["content"] or "")
+        usage = {"input": used.get("prompt_tokens"), "output": used.get("completion_tokens")}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        said = complaint(data)
+        raise Trouble(said if b'"error"' in data else f"it is no chat completion: {said}") from None
+    if choice.get("finish_reason") in ("length", "content_filter"):
+        raise Trouble(f"the endpoint cut the answer: {choice['finish_reason']}", _BOUND)
+    return text, usage
+
+
+def insist(url: str, key: str, body: Message) -> tuple[str, Message]:
+    """As `ask`, where there is work to lose."""
+    for wait in _WAITS_S:
+        try:
+            return ask(url, key, body)
+        except Trouble as exc:
+            if exc.status in _FOR_GOOD:
+                raise
+            for one in body["messages"][3:-4:2] if exc.status in (400, 413) else ():
+                one["content"] = "[left out to make room: run it again if you need it]"
+        time.sleep(wait)
+    return ask(url, key, body)
 
 
 def complaint(body: bytes) -> str:
-    text = body.decode("utf-8", "replace")
+    text = body[:4000].decode("utf-8", "replace")
     match = re.search(r'"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
     return " ".join((match[1] if match else text).split())[:1000]
-
-
-def message(reply: Message) -> tuple[str, Message]:
-    """What it says, and its tokens."""
-    try:
-        choice, used = reply["choices"][0], reply.get("usage") or {}
-        text = _THOUGHTS.sub("", choice["message"]["content"] or "")
-        finish, usage = choice.get("finish_reason"), {"input": "prompt", "output": "completion"}
-        usage = {kind: used.get(f"{name}_tokens", 0) for kind, name in usage.items()}
-    except (LookupError, TypeError, AttributeError):
-        why = complaint(json.dumps(reply).encode())
-        raise Trouble(why if "error" in reply else f"it is no chat completion: {why}") from None
-    if finish in ("length", "content_filter"):
-        raise Trouble(f"the endpoint cut the answer: {finish}", _BOUND)
-    return text, usage
 
 
 def commands(text: str) -> str:
@@ -117,9 +125,8 @@ def readable(script: str) -> bool:
 
 def run(script: str, seconds: float) -> str:
     """What it started ends with it."""
-    null, end = subprocess.DEVNULL, time.monotonic() + seconds
+    argv, null, end = [_BASH, "-c", script], subprocess.DEVNULL, time.monotonic() + seconds
     with tempfile.TemporaryFile() as out:
-        argv = [_BASH, "-c", script]
         try:
             child = subprocess.Popen(
                 argv, stdin=null, stdout=out, stderr=out, start_new_session=True
@@ -139,12 +146,12 @@ def run(script: str, seconds: float) -> str:
     return f"[exit {code}{why}]\n{text.decode('utf-8', 'replace')}"
 
 
-def say(kind: str, **more: object) -> None:
-    print(json.dumps({"type": kind, **more}), flush=True)
+def say(kind: str, text: str, **more: object) -> None:
+    print(json.dumps({"type": kind, "text": text, **more}), flush=True)
 
 
 def converse(request: Message, key: str, prompt: str) -> None:
-    """The last message is the answer. `given`: see `start` in http.py."""
+    """The last message is the answer. `request`: see `start` in http.py."""
     contract = Path(request["contract"]).read_text("utf-8") if request["contract"] else ""
     form = Path(__file__).with_name("http.md").read_text("utf-8")
     begin = {"role": "system", "content": f"{contract}\n{form}{request['may']}"}
@@ -152,22 +159,14 @@ def converse(request: Message, key: str, prompt: str) -> None:
     body = {"model": request["model"], "messages": talk}
     body |= {"reasoning_effort": request["effort"]} if request["effort"] else {}
     for turn in range(1, request["turns"] + 1):
-        for wait in (*_WAITS_S, 0) if turn > 1 else (0,):  # before the first another try is kern's
-            try:
-                text, usage = message(ask(f"{request['url']}/chat/completions", key, body))
-                break
-            except Trouble as exc:
-                if not wait or exc.status in _FOR_GOOD:
-                    raise
-                for one in talk[3:-4:2] if exc.status in (400, 413) else ():
-                    one["content"] = "[left out to make room: run it again if you need it]"
-                time.sleep(wait)
+        asked = insist if turn > 1 else ask  # before the first message another try is kern's
+        text, usage = asked(f"{request['url']}/chat/completions", key, body)
         script = commands(text)
-        say("assistant", turn=turn, text=text, command=script, usage=usage)
+        say("assistant", text, turn=turn, command=script, usage=usage)
         if not (script or _FENCE.search(text) or _UNDONE.search(text)):
             return
         before, reply = reply, run(script, request["patience"]) if script else _NOTHING
-        say("output", text=reply)
+        say("output", reply)
         same = same + 1 if reply == before else 1
         if same == _SAME:
             raise Trouble(f"it goes in a circle: {same} times in a row {reply[:200]}", _BOUND)
@@ -175,20 +174,11 @@ def converse(request: Message, key: str, prompt: str) -> None:
     raise Trouble(f"it did not come to an end in {request['turns']} turns", _BOUND)
 
 
-def main() -> int:
-    """As kern starts it, with the prompt on standard input."""
+if __name__ == "__main__":
     request = json.loads(sys.argv[1])
     key = os.environ.pop(request["key"], "").strip()
     try:
-        if sys.argv[2:]:  # which models there are
-            print(*(one["id"] for one in ask(f"{request['url']}/models", key).get("data") or ()))
-        else:
-            converse(request, key, sys.stdin.buffer.read().decode("utf-8", "replace"))
-        return 0
+        converse(request, key, sys.stdin.buffer.read().decode("utf-8", "replace"))
     except Trouble as exc:
-        say("error", said=exc.said, status=exc.status, after=exc.after)
-        return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        say("error", exc.text, status=exc.status)
+        sys.exit(1)

@@ -167,8 +167,7 @@ def paid(crew: Iterable[Agent]) -> str:
 
 def login(agent: Agent, place: str) -> Check:
     """By what the agent says of itself, where no key or endpoint makes that needless."""
-    # An endpoint is asked itself.
-    if (where := key(agent)) and agent.program != sys.executable:
+    if where := key(agent):
         return Check("login", f"not needed: {where} is set")
     if is_own(agent) and (where := places.own_endpoint(needs(agent), agent.places)):
         return Check("login", f"not asked: its settings lead to {where}")
@@ -186,6 +185,5 @@ def status(agent: Agent, code: int, output: str) -> Check:
         return Check("login", str(fault), fault)
     if code or not output.strip():
         quote = plain.line(output, 100) or f"this {agent.name} does not tell"
-        advice = f"run `{agent.name}` by hand once, and see that it answers"
-        return Check("login", f"unknown: {quote}", advice=advice)
+        return Check("login", f"unknown: {quote}", advice=agent.login)
     return Check("login", f"its own word: {plain.line(' '.join(output.split()), 200)}")

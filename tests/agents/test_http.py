@@ -5,12 +5,9 @@ has to pass is in `test_conformance.py`, its loop in `test_http_loop.py`.
 import contextlib
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -208,39 +205,6 @@ def test_without_an_endpoint_nothing_is_done(repo: Path, kern: Kern) -> None:
     assert ran.code != 0
     assert "research stage: no url is named" in ran.err, ran.said
     assert 'hint: [agent.http] in kern.toml: url = "http://localhost:11434/v1"' in ran.err
-
-
-class _Models(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        SEEN.append(str(self.headers.get("Authorization")))
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b'{"data": [{"id": "small"}]}')
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-SEEN: list[str] = []  # keys that came
-
-
-def test_the_doctor_sends_no_key_to_where_only_the_repository_wants_it(
-    repo: Path, git: Git, kern: Kern, serve: Serve
-) -> None:
-    SEEN.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Models) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        toml(repo, git, f'agents = ["http"]\n{table(url)}')
-        ran = kern("doctor")
-        assert ", Python 3." in ran.out
-        asks = f"agent http: sends what it reads to {url}/http/v1, with the key in GW_KEY"
-        assert f"login: not looked at before you agree: {asks}\n" in ran.out
-        assert SEEN == []
-        trust_all(repo)
-        assert "login: its own word: small" in kern("doctor").out
-        assert SEEN == ["Bearer k3y-for-the-gateway"]
-        server.shutdown()
 
 
 RECITED = {

@@ -196,7 +196,7 @@ def test_an_answer_in_many_lines_with_half_a_letter_is_read(repo: Path) -> None:
         ({"status": 404, "message": "model 'x' not found"}, Unusable, "know the model"),
         ({"status": 400, "message": "context length"}, Failed, "context is full"),
         ({"status": 429, "message": "slow down"}, TryAgain, "slow down"),
-        ({"status": 429, "headers": {"Retry-After": "7200"}}, AtLimit, "scripted 429"),
+        ({"status": 429, "headers": {"Retry-After": "7200"}}, AtLimit, "try again in 7200 s"),
         ({"status": 500, "headers": {"Retry-After": "soon"}}, TryAgain, "scripted 500"),
     ],
     ids=lambda value: str(value)[:40],
