@@ -13,7 +13,7 @@ from kern.errors import KernError
 from kern.git import history, refs
 from kern.git.landing import advance
 from kern.memory import changes
-from kern.memory.changes import Taught, Vote
+from kern.memory.changes import Taught
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Outcome, Stage
 from kern.pipeline import attempt, landing, lessons, project, settle, verify
 from kern.pipeline.attempt import Objection
@@ -25,7 +25,6 @@ from kern.plain import some
 from kern.spec import edit, imports
 from kern.spec.parse import Task
 from kern.stages import answer, briefs, prompts, record
-from kern.stages.record import Made
 from kern.system import workspace
 
 WORDINGS = 3  # by the agent, where a hook refuses the message
@@ -34,22 +33,12 @@ _MOST_OUTPUT = 1500  # characters of a hook, for the next wording
 
 def commit(site: Site, at: Situation) -> None:
     """HEAD moves to the task's commit, or the attempt has failed, or another step is due."""
-    second = at.second
-    if second.commit and _is_ready(site, at, second.commit.sha):
-        _land(site, at, second.commit.sha)
-        return
     try:
         tree = attempt.candidate(site, at)
         if message := _message(site, at, tree):
-            _make(site, at, tree, message, lessons.of(second))
+            _make(site, at, tree, message, lessons.of(at.second))
     except Objection as exc:
-        verify.fail(site, second, exc)
-
-
-def _is_ready(site: Site, at: Situation, sha: str) -> bool:
-    """Whether a commit that was made, and has not landed yet, still fits."""
-    there = site.repo.store.id(f"{sha}^{{commit}}")
-    return bool(there) and history.commit(site.repo, sha).parents == (at.head.commit,)
+        verify.fail(site, at.second, exc)
 
 
 def conclude(site: Site, at: Situation) -> Settled | None:
@@ -86,14 +75,9 @@ def _message(site: Site, at: Situation, tree: str) -> str:
         if site.repo.head() != at.head:
             return ""
         message = whole_message(key, task, text)
-        if passed := site.memory.passed.get((at.head.commit, tree, message)):
-            return passed
         checked = project.run_hooks(site, tree, message)
         if checked.altered and at.second.fixed < verify.MOST_FIXES:
             attempt.take_in(site, at.second, "a commit hook", checked.altered)
-            if not checked.refused:  # not asked again about what they made: one may count up
-                proven = at.head.commit, site.repo.tree_with(tree, checked.altered), message
-                site.memory.passed[proven] = checked.message
             return ""
         if not checked.refused:
             return checked.message
@@ -147,7 +131,7 @@ def _make(
     if fresh is None or fresh.marker is not Marker.ACTIVE:  # a person took it away
         return
     texts: dict[str, str | None] = {SPEC: edit.tick(text, parsed, fresh, proved=proved)}
-    texts[LEARNINGS], learned, votes = learnings(site, lesson)
+    texts[LEARNINGS] = changes.of(site.documents.read(LEARNINGS) or "", lesson).text
     whole = project.with_documents(site, tree, texts)
     # A hook may have dropped the trailer.
     there = [line.rstrip() for line in message.splitlines()]
@@ -157,7 +141,7 @@ def _make(
     sha = history.create(site.repo, whole, at.head.commit, words)
     assert at.start is not None
     refs.hold(site.repo, at.start, f"{sha}^{{tree}}")
-    record.note_commit(site.scope, key, Made(sha, learned, votes))
+    record.note_commit(site.scope, key, sha)
     _land(site, at, sha)
 
 
@@ -171,12 +155,3 @@ def _land(site: Site, at: Situation, sha: str) -> None:
     if advance(site.repo, at.head, sha, history.commit(site.repo, sha).subject):
         landing.follow(site.repo, site.documents)
         project.run_post_commit(site)
-
-
-def learnings(site: Site, lesson: Taught) -> tuple[str, str, tuple[Vote, ...]]:
-    """LEARNINGS.md as the commit is to hold it, the texts that are new in it, and its votes."""
-    before = site.documents.read(LEARNINGS) or ""
-    change = changes.of(before, lesson)
-    if change.text != before and site.repo.ignored(LEARNINGS):
-        return before, "", ()
-    return change.text, "\n".join(one.text for one in change.new), change.votes

@@ -71,7 +71,7 @@ def look(here: Place, *, proved: str = "") -> Situation:
     base = second.bound_to if second else ours.base if ours else ""
     if not base and Stage.RESEARCH in records:
         base = records[Stage.RESEARCH].base
-    sha = second.commit.sha if second and second.commit else ""
+    sha = second.commit if second else ""
     done = _done(here, _since(here, base, head), key, sha) if key else None
     facts = Facts(
         active=active is not None,

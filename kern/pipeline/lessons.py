@@ -1,18 +1,17 @@
 """What a task teaches, and LEARNINGS.md on the disk."""
 
 from kern import plain
-from kern.events import Learned, Voted, Warned
+from kern.events import Learned, Voted
 from kern.git.history import Commit
 from kern.memory import capture, changes
 from kern.memory.changes import Change, Taught
-from kern.memory.entries import counted, parse
 from kern.model import LEARNINGS, UNVERIFIED, Cause, Key, Stage, Tier
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import decode
 from kern.spec.parse import Kind, is_experiment
 from kern.stages import answer, record
-from kern.stages.record import Made, StageRecord
+from kern.stages.record import StageRecord
 
 # What an attempt can fail over by the fault of what it went by.
 _TELLING = (Cause.GATE, Cause.JUDGE, Cause.COMMIT, Cause.OWN)
@@ -44,23 +43,21 @@ def taught(site: Site, at: Situation) -> Taught:
 
 
 def learn(site: Site, key: Key, commit: Commit, lesson: Taught) -> None:
-    """What the commit adds to LEARNINGS.md stands on the disk as well, with its line ends."""
+    """What the commit adds to LEARNINGS.md stands on the disk as well, and is told."""
     new = site.repo.content(commit.sha, LEARNINGS)
-    if new is None:  # git ignores it: it is on the disk alone
-        _write(site, key, record.read(site.scope, Stage.IMPLEMENT), lesson)
-        return
-    old = site.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
-    with site.documents.alone():
-        text = site.documents.read(LEARNINGS) or ""
-        before, after = decode(old or b""), decode(new)
-        whole = after if text == before else changes.merged(text, before, after)
-        if whole != text:
-            site.documents.write(LEARNINGS, whole)
+    before = _before(site, commit.parents[0]) if new is not None and commit.parents else None
+    change = changes.of(_text(site) if before is None else before, lesson)
+    _write(site, key, before, change if new is None else change._replace(text=decode(new)))
+    if change.new:
+        site.sink(Learned(key.text, "\n".join(one.text for one in change.new)))
+    for text, why in capture.lessons(lesson.learned, lesson.experiment).refused:
+        site.warn(f"not kept in {LEARNINGS}, {why}: {plain.line(text, 160)}")
 
 
 def blame(site: Site, at: Situation) -> None:
-    """What a failed attempt went by was harmful. An experiment that came to a result did not fail,
-    and one that ran out of time says nothing of what it was told.
+    """What a failed attempt went by was harmful: once for each task, as what HEAD has tells. An
+    experiment that came to a result did not fail, and one that ran out of time says nothing of what
+    it was told.
     """
     second = at.second
     lesson = of(second)
@@ -68,46 +65,31 @@ def blame(site: Site, at: Situation) -> None:
     if result or second.cause not in _TELLING:
         lesson = Taught(told=lesson.told, misled=lesson.misled)
     if lesson.told and (lesson.used or lesson.misled):
-        _write(site, second.key, second, lesson, failed=True)
+        before = _before(site, at.head.commit)
+        text = _text(site) if before is None else before
+        _write(site, second.key, before, changes.of(text, lesson, failed=True))
 
 
-def _write(
-    site: Site, key: Key, second: StageRecord | None, lesson: Taught, *, failed: bool = False
-) -> None:
-    """LEARNINGS.md with what is decided of it. Noted before they are written, its votes count once,
-    whatever happens in between.
+def _text(site: Site) -> str:
+    return site.documents.read(LEARNINGS) or ""
+
+
+def _before(site: Site, commit: str) -> str | None:
+    """None where git ignores it: it is on the disk alone."""
+    if site.repo.ignored(LEARNINGS):
+        return None
+    return decode(site.repo.content(commit, LEARNINGS) or b"")
+
+
+def _write(site: Site, key: Key, before: str | None, change: Change) -> None:
+    """LEARNINGS.md on the disk, with what a person and other tasks have written since: twice is
+    once.
     """
-    voted = second.voted if second else {}
     with site.documents.alone():
-        text = site.documents.read(LEARNINGS) or ""
-        lesson = Taught(lesson.learned, lesson.experiment) if voted else lesson
-        change = changes.of(text, lesson, failed=failed)
-        if second and change.votes and not voted:
-            ids = {vote.entry for vote in change.votes}
-            new = [one for one in parse(change.text).entries if one.id in ids]
-            counts = {one.id: [one.helpful, one.harmful] for one in new}
-            record.save(site.scope, second.noting(voted=counts))
-        whole = counted(change.text, voted)
+        text = _text(site)
+        known = before is None or text == before
+        whole = change.text if known else changes.merged(text, before or "", change.text)
         if whole != text:
             site.documents.write(LEARNINGS, whole)
-    if not voted:
-        _tell_votes(site, key, change)
-
-
-def _tell_votes(site: Site, key: Key, change: Change | Made) -> None:
     for vote in change.votes:
         site.sink(Voted(key.text, *vote))
-
-
-def tell(site: Site, key: Key, commit: Made | None, said: Taught) -> None:
-    """What became of it, once it is done."""
-    captured = capture.lessons(said.learned, said.experiment)
-    texts = [lesson.text for lesson in captured.kept]
-    if commit and not said.experiment and (commit.learned or commit.votes):
-        texts = commit.learned.splitlines()
-    if texts:
-        site.sink(Learned(key.text, "\n".join(texts)))
-    for text, why in captured.refused:
-        site.sink(Warned(f"not kept in {LEARNINGS}, {why}: {plain.line(text, 160)}"))
-    if commit:
-        _tell_votes(site, key, commit)

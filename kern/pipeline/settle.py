@@ -6,6 +6,7 @@ from functools import partial
 
 from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
+from kern.memory.changes import Taught
 from kern.model import Marker, Outcome, Saved, Stage, Tier
 from kern.pipeline import attempt, landing, lessons, project
 from kern.pipeline.facts import Situation
@@ -31,9 +32,9 @@ def finish(site: Site, at: Situation) -> Settled:
         )
     if not site.rooms.mounted:
         attempt.ignored(site).name_changed(key, at.attempt)
-    concluded = at.due is Tier.CONCLUDE
-    lesson, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
-    lessons.learn(site, key, done, lesson)
+    second, concluded = at.files.get(Stage.IMPLEMENT), at.due is Tier.CONCLUDE
+    strange = second is not None and not concluded and second.commit != done.sha
+    lessons.learn(site, key, done, Taught() if strange else lessons.taught(site, at))
 
     def apply(text: str, parsed: Spec) -> str:
         task = parsed.find(key)
@@ -42,11 +43,8 @@ def finish(site: Site, at: Situation) -> Settled:
     site.documents.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
-    commit = second.commit if second else None
-    lessons.tell(site, key, commit, lesson)
-    proved = second.proof if second and not concluded else ""
-    if second and not concluded and not (commit and commit.sha == done.sha):
-        proved = ""
+    proved = second.proof if second and not (concluded or strange) else ""
+    if strange:
         site.warn(
             f"{done.sha[:7]} {done.subject!r} ticks the task and is not the commit that kern made: "
             "no gate has seen it",

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from kern import plain
 from kern.checks.result import Red
 from kern.git.refs import StartRef
-from kern.memory.changes import Vote
 from kern.model import Cause, Decision, Key, Saved, Stage
 from kern.stages import answer
 from kern.stages.answer import Answer, Code
@@ -20,15 +19,6 @@ from kern.system import workspace
 from kern.system.workspace import Scope
 
 _ID = re.compile(r"[0-9a-f]{40,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The task's commit, noted before the branch moves to it, and what it does to LEARNINGS.md."""
-
-    sha: str
-    learned: str = ""
-    votes: tuple[Vote, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,8 +44,7 @@ class StageRecord:
     acted: bool = True  # stage 2 called a tool, as far as is known
     fixed: int = 0  # how often hooks changed the task's files, or the branch moved under them
     told: Mapping[str, str] = field(default_factory=dict)  # of LEARNINGS.md: texts by their ids
-    voted: Mapping[str, Sequence[int]] = field(default_factory=dict)  # its counts then, by the ids
-    commit: Made | None = None
+    commit: str = ""  # the task's, noted before the branch moves to it
 
     @property
     def key(self) -> Key:
@@ -110,7 +99,7 @@ class StageRecord:
         return self.noting(**verdict, **facts)
 
 
-_FACTS = {one.name for one in fields(StageRecord)[2:]} - {"red", "commit"}
+_FACTS = {one.name for one in fields(StageRecord)[2:]} - {"red"}
 
 
 def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
@@ -127,12 +116,8 @@ def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
     try:
         if red := noted.get("red"):
             facts["red"] = Red(str(red["name"]), red.get("code"), str(red["output"]))
-        if commit := noted.get("commit"):
-            votes = tuple(Vote(*row) for row in commit.get("votes", ()))
-            facts["commit"] = Made(str(commit["sha"]), str(commit.get("learned")), votes)
         record = StageRecord(stage, result, **facts)
         _ = record.decision, {*record.told.values()}
-        _ = {name: (int(up), int(down)) for name, (up, down) in record.voted.items()}
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return record
@@ -178,7 +163,7 @@ def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:
     return (second.start, second.base) == (start.tree, start.base)
 
 
-def note_commit(scope: Scope, key: Key, commit: Made) -> None:
+def note_commit(scope: Scope, key: Key, commit: str) -> None:
     """In the task's stage2.json, where there is one."""
     second = read(scope, Stage.IMPLEMENT)
     if second and second.key == key:

@@ -42,8 +42,8 @@ COMPARED = ("asked", "log", "tree", "status", "refs", "spec", "learnings", "your
 START = "update refs/kern/start/main/main/@"
 # The start ref; it holds the agent's tree; the answer with its outcome.
 ATTEMPTED = [START, "call", START, "stage2.json"]
-# Kept; the votes, first as they are to be; noted.
-BOOKED = ["update refs/kern/attempts/add-a-greeting-9ac542/1", "stage2.json", "LEARNINGS.md"]
+# Kept; the votes; noted.
+BOOKED = ["update refs/kern/attempts/add-a-greeting-9ac542/1", "LEARNINGS.md"]
 BOOKED += ["SPEC.md", "attempt1.json"]
 # The message; the start ref holds the tree, the commit is noted, the branch moves to it.
 COMMITTED = ["call", "stage3.json", START, "stage2.json", "git update-ref"]
