@@ -13,7 +13,7 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import environment
 from kern.git.environment import GitFailed
-from kern.git.repository import Change, Entry, Head, Repo
+from kern.git.repository import Change, Repo
 from kern.system import waits
 
 _SIGNING_S = 60.0  # for one signature
@@ -107,32 +107,13 @@ def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
     return repo.changed(commit.parents[0], commit.sha) if commit.parents else {}
 
 
-def moved_by(repo: Repo, head: Head, base: str, word: str) -> bool:
-    """Whether every move of the branch since it stood at `base` was one of kern's agents', or
-    kern's own: commits, amends, resets, merges. A branch's own reflog leaves out switches.
-    """
-    for sha, message in _moves(repo, f"refs/heads/{head.branch}" if head.branch else "HEAD"):
-        if sha == base:
-            return True
-        if not re.match(rf"kern(?: [0-9a-f]+ {word}\b|: )", message):
-            return False
-    return False
-
-
-def marked(repo: Repo, word: str) -> frozenset[str]:
+def marked(repo: Repo, word: str) -> set[str]:
     """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
     <word>`.
     """
-    pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
-    return frozenset(sha for sha, message in _moves(repo, "HEAD") if pattern.match(message))
-
-
-def _moves(repo: Repo, ref: str) -> list[tuple[str, str]]:
-    """The reflog's lines, the newest first: the commit and what is said of the move."""
-    argv = ("--no-show-signature", "--walk-reflogs", "-200", "--format=%H%x00%gs", ref)
-    code, out, _ = repo.run("log", *argv)
-    rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
-    return [] if code else [(sha, message) for sha, _, message in rows]
+    argv = ("--no-show-signature", "--walk-reflogs", "-200", "--format=%H %gs", "HEAD")
+    moves = repo.run("log", *argv)[1].decode("utf-8", "replace")
+    return {*re.findall(rf"(?m)^([0-9a-f]+) kern [0-9a-f]+ {word}\b", moves)}
 
 
 # ---------------------------------------------------------------- the person's commits
@@ -214,11 +195,9 @@ def _log(repo: Repo, *argv: str) -> list[Commit]:
 # ---------------------------------------------------------------- merges
 
 
-def merge(
-    repo: Repo, base: str, ours: str, theirs: str, names: tuple[str, str] = ("ours", "theirs")
-) -> tuple[str, list[str]]:
+def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
     """Three-way merge of trees, as git merges: the merged tree and the paths in conflict, where
-    both sides stand between markers with their `names`.
+    both sides stand between markers.
     """
     root = repo.commit_object(base, (), "base\n")
     sides = [repo.commit_object(tree, (root,), "side\n") for tree in (ours, theirs)]
@@ -228,14 +207,7 @@ def merge(
     if code not in (0, 1):
         raise GitFailed(("merge-tree",), code, err)
     tree, *paths = os.fsdecode(out).rstrip("\0").split("\0")
-    changes = dict[str, Entry | None]()
-    for path in paths if code else ():
-        if there := repo.entry(tree, path):
-            text = repo.data(there.blob)
-            for name, side in zip(names, sides, strict=True):
-                text = text.replace(side.encode(), name.encode())
-            changes[path] = Entry(there.mode, repo.blob(text))
-    return repo.tree_with(tree, changes), sorted({*paths})
+    return tree, sorted({*paths})
 
 
 # ---------------------------------------------------------------- what is under way

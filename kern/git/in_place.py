@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kern.git import history, refs
-from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Head, Repo, outermost
-from kern.git.room import MOST_COPIED, Room
+from kern.git.room import Room
 from kern.model import Key
 from kern.plain import some
 from kern.system import process, workspace
@@ -59,8 +58,6 @@ class InPlace(Room):
         self._base, target = tree, self._bare(tree)
         # Nothing has run since the last look: what a person changes meanwhile the next one finds.
         if self._seen != (target, len(process.RAN)) and (now := self._look()) != target:
-            if self.set_repositories_aside():
-                now = self._look()
             if now not in self._known:
                 self.save(self._known[-1], now)
             self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
@@ -74,13 +71,9 @@ class InPlace(Room):
         return []
 
     def _look(self) -> str:
-        """The tree as it is, where git can add what lies there."""
-        try:
-            return self._bare(self.candidate())
-        except GitFailed:
-            if not self.set_repositories_aside():
-                raise
-            return self._bare(self.candidate())
+        """The tree as it is, once what git cannot add is out of the way."""
+        self.set_repositories_aside()
+        return self._bare(self.candidate())
 
     def changed(self) -> list[str]:
         """What is not as HEAD has it, which may have moved since the documents were looked at."""
@@ -90,32 +83,14 @@ class InPlace(Room):
     def _bare(self, tree: str) -> str:
         return self.repo.tree_with(tree, dict.fromkeys(DOCUMENTS))
 
-    def set_repositories_aside(self) -> bool:
-        """Those that a child made: git's clean leaves them, and no commit can hold them. Whether
-        there was one.
-        """
+    def set_repositories_aside(self) -> None:
+        """Those that a child made: git's clean leaves them, and no commit can hold them."""
         others = ("ls-files", "-z", "--others", "--exclude-standard", "--directory")
-        paths = [path for path in self.repo.paths(*others, env=self.env) if path.endswith("/")]
-        nested = [path for path in paths if (self.tree / path / ".git").exists()]
-        for path in nested:
-            aside = _new(self.repo.aside / "repository") / path
-            aside.parent.mkdir(parents=True)
-            shutil.move(self.tree / path, aside)
-        return bool(nested)
-
-
-def visible(repo: Repo) -> str:
-    """The tree that a person would commit who adds all that git sees, but for large files."""
-    with repo.private_index() as env:
-        listed = repo.paths("ls-files", "-z", "--others", "--exclude-standard", env=env)
-        apart = (path for path in listed if path[-1] == "/" or _is_large(repo.root / path))
-        return repo.added(env, apart)
-
-
-def _is_large(place: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        return os.lstat(place).st_size > MOST_COPIED
-    return True
+        for path in self.repo.paths(*others, env=self.env):
+            if path.endswith("/") and (self.tree / path / ".git").exists():
+                aside = _new(self.repo.aside / "repository") / path
+                aside.parent.mkdir(parents=True)
+                shutil.move(self.tree / path, aside)
 
 
 def _rule(path: str) -> bytes:
@@ -143,12 +118,8 @@ def undo_mistakes(repo: Repo, head: Head) -> list[str]:
     if head.branch and not repo.store.id(ref):
         repo.git("update-ref", "-m", "kern: branch back", ref, head.commit)
         mistakes.append(f"it removed the branch {head.branch}; restored")
-    if (branch := repo.branch()) != head.branch:
-        if head.branch:
-            repo.git("symbolic-ref", "-m", "kern: switch back", "HEAD", ref)
-        else:
-            why = ("-m", "kern: switch back")
-            repo.git("update-ref", "--no-deref", *why, "HEAD", head.commit)
+    if head.branch != (branch := repo.branch()):
+        repo.git("symbolic-ref", "-m", "kern: switch back", "HEAD", ref)
         mistakes.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
     return mistakes
 
@@ -163,14 +134,10 @@ def stage(repo: Repo, tree: str) -> None:
 
 
 def restore_index(repo: Repo, before: bytes | None) -> None:
-    """As it was, where it is known: agents stage as a matter of course. Else as HEAD has it, but
-    for kern's documents.
-    """
-    place, head = repo.git_dir / "index", repo.head().commit
+    """As it was, where it is known: agents stage as a matter of course. Else as HEAD has it."""
     if before is None:
-        paths = repo.paths("diff-index", "--cached", "-z", "--no-renames", "--name-only", head)
-        repo.update_index({p: repo.entry(head, p) for p in paths if p not in DOCUMENTS})
-    elif workspace.read(place) != before:
+        repo.git("reset", "--quiet")
+    elif workspace.read(place := repo.git_dir / "index") != before:
         workspace.replace(place, before, mode=0o644)
 
 
@@ -194,27 +161,26 @@ class Ignored:
         """
         if process.FLEET in os.environ:  # a worker's tree holds copies already
             return
-        folder, left_out = self._folder(key, attempt), list[str]()
-        needed = {self._folder(one.task, one.attempt) for _, one in refs.starts(self.repo)}
-        for old in {*folder.parent.glob("*")} - (needed - {folder}):
-            shutil.rmtree(old, ignore_errors=True)
-        new, size, count = folder.with_name("new"), 0, 0
+        folder, left_out, room = self._folder(key, attempt), list[str](), [MOST_BYTES, MOST_FILES]
+        workspace.remove(folder.parent)
+        new = folder.with_name("new")
         with workspace.reported(folder), contextlib.ExitStack() as stack:
             new.mkdir(mode=0o700, parents=True)
-            stack.callback(shutil.rmtree, new, ignore_errors=True)  # where it has that name still
+            stack.callback(workspace.remove, new)  # where it has that name still
             for bytes_, paths, unit in sorted(map(self._measured, outermost(self.repo))):
-                size, count = size + bytes_, count + len(paths)
-                if size > MOST_BYTES or count > MOST_FILES:
-                    left_out.append(
-                        f"{unit} (beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files)"
-                    )
+                room = [room[0] - bytes_, room[1] - len(paths)]
+                if min(room) < 0:
+                    left_out.append(unit)
                     continue
                 for path in paths:
                     _copy(self.repo.root / path, new / path)
             new.rename(folder)
         if unsaid := [one for one in left_out if one not in self.told]:
             self.told.update(unsaid)
-            self.warn(f"ignored by git, and not restored if an attempt fails: {some(unsaid)}")
+            self.warn(
+                f"ignored by git, and not restored if an attempt fails: {some(unsaid)} "
+                f"(beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files)"
+            )
 
     def _measured(self, unit: str) -> tuple[int, list[str], str]:
         """Its bytes and its files, of which no more are looked at than fit."""
@@ -225,28 +191,25 @@ class Ignored:
         """What an attempt that failed has changed or removed; what it has made stays. Can be
         repeated. `again`: the attempt begins again and needs the copies.
         """
-        folder, root = self._folder(key, attempt), self.repo.root
-        changed, kept = self._changed(folder), self._aside(key, attempt)
+        root, aside = self.repo.root, self._aside(key, attempt)
         with workspace.reported(root):
-            for path in changed:
+            for path in (changed := self._changed(folder := self._folder(key, attempt))):
                 for stands in _in_the_way(root, path):  # it may be a person's
-                    (kept / stands).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    shutil.move(root / stands, kept / stands)
+                    (aside / stands).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    shutil.move(root / stands, aside / stands)
                 _copy(folder / path, root / path)
-        what = f"; what stood there is kept in {kept}" if kept.exists() else ""
-        self._tell(changed, f"changed during the attempt by the agent or by you; restored{what}")
+        kept = f"; what stood there is kept in {aside}" if aside.exists() else ""
+        self._tell(changed, f"changed during the attempt by the agent or by you; restored{kept}")
         if not again:
-            shutil.rmtree(folder, ignore_errors=True)
+            workspace.remove(folder)
 
     def name_changed(self, key: Key, attempt: int) -> None:
         """What an attempt that succeeded has changed or removed, and where its copy is."""
-        folder, kept = self._folder(key, attempt), self._aside(key, attempt)
-        changed = self._changed(folder)
-        for path in self._tell(
-            changed, f"changed while the task was carried out; as before: {kept}"
-        ):
-            _copy(folder / path, kept / path)
-        shutil.rmtree(folder, ignore_errors=True)
+        folder, aside = self._folder(key, attempt), self._aside(key, attempt)
+        what = f"changed while the task was carried out; as before: {aside}"
+        for path in self._tell(self._changed(folder), what):
+            _copy(folder / path, aside / path)
+        workspace.remove(folder)
 
     def _tell(self, changed: Sequence[str], what: str) -> list[str]:
         """Of what changed that which no tool makes anew."""
@@ -255,10 +218,8 @@ class Ignored:
         return names
 
     def _changed(self, folder: Path) -> list[str]:
-        files = _files(folder, "") if folder.is_dir() else ()
-        return sorted(
-            path for path in files if _state(self.repo.root, path) != _state(folder, path)
-        )
+        there, root = _files(folder, ""), self.repo.root
+        return sorted(path for path in there if _state(root / path) != _state(folder / path))
 
     def _folder(self, key: Key, attempt: int) -> Path:
         return self.repo.git_dir / "kern" / "ignored" / f"{refs.slug(key)}-{attempt}"
@@ -270,13 +231,9 @@ class Ignored:
 def _files(root: Path, unit: str) -> Iterator[str]:
     """The files and links of it, relative to the root."""
     top = root / unit
-    for place in itertools.chain((top,), top.rglob("*") if _is_folder(top) else ()):
+    for place in itertools.chain((top,), () if top.is_symlink() else top.rglob("*")):
         if place.is_symlink() or place.is_file():  # no pipe
             yield str(place.relative_to(root))
-
-
-def _is_folder(place: Path) -> bool:
-    return place.is_dir() and not place.is_symlink()
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -286,18 +243,21 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _state(root: Path, path: str) -> tuple[int, ...]:
+def _state(place: Path) -> tuple[int, ...]:
     """What tells that a file is another; behind a link lies something else."""
     with contextlib.suppress(OSError):
-        place, info = root / path, os.lstat(root / path)
         if os.path.realpath(place.parent) == str(place.parent):
+            info = os.lstat(place)
             return info.st_mode, info.st_size, info.st_mtime_ns
     return ()
 
 
 def _in_the_way(root: Path, path: str) -> Iterator[str]:
-    """Of what is to be restored there, one after the other moved away."""
-    above = [str(one) for one in [*Path(path).parents][-2::-1] if not _is_folder(root / one)]
-    for place in (*above[:1], path, *(path + end for end in _JOURNALS)):
+    """Of what is to be restored there, one after the other moved away: a link or file in the place
+    of a folder, then what there is.
+    """
+    above = [str(one) for one in [*Path(path).parents][-2::-1]]
+    others = [one for one in above if os.path.islink(root / one) or (root / one).is_file()]
+    for place in (*others[:1], path, *(path + end for end in _JOURNALS)):
         if os.path.lexists(root / place):
             yield place

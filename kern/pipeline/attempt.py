@@ -223,7 +223,11 @@ def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
     for line in broken:
         site.warn(f"{who} broke its limits: {line}")
     now = site.repo.head()
-    if now.commit != head.commit and history.moved_by(site.repo, now, head.commit, _OWN):
+    commits = {
+        now.commit,
+        *(one.sha for one in history.since(site.repo, head.commit, now.commit) or ()),
+    }
+    if now.commit != head.commit and commits <= history.marked(site.repo, _OWN):
         start, tip = refs.start(site.repo, head.name), history.commit(site.repo, now.commit)
         key, number = (start.task, start.attempt) if start else (Key("", who, 1), 1)
         ref = site.keep(key, f"{number}-commit", tip.tree, tip.sha)

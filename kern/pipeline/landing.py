@@ -32,10 +32,9 @@ from kern.stages.record import StageRecord
 
 _LANDS = "commit, stash or move them, then run kern again: it lands then"
 _UNDONE = "Kern-Undone:"  # a trailer
-_SIDES = ("branch", "task")  # of the two, where they are in conflict
 _BOTH = (
-    f"where both changed the same lines, both stand there: <<<<<<< {_SIDES[0]} is what the branch "
-    f"has by now, >>>>>>> {_SIDES[1]} what the task made of it. Make one of them, so that both "
+    "where both changed the same lines, both stand there: behind <<<<<<< what the branch has by "
+    "now, behind ======= what the task made of it. Make one of them, so that both "
     "intents hold, and leave no such marker"
 )
 _MOST_NAMED = 3  # commits, in a note
@@ -177,7 +176,7 @@ def _merged(repo: Repo, commit: Commit, head: str) -> tuple[str, list[str]]:
     documents = {path: repo.entry(onto, path) for path in DOCUMENTS}
     trees = (repo.tree(commit.parents[0]), commit.tree)
     base, change = (repo.tree_with(tree, documents) for tree in trees)
-    return (change, []) if onto == base else history.merge(repo, base, onto, change, _SIDES)
+    return (change, []) if onto == base else history.merge(repo, base, onto, change)
 
 
 def _proven(

@@ -2,47 +2,18 @@
 red in the sandbox once outside of it, which tells whether the sandbox is why.
 """
 
-import contextlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from kern import plain
 from kern.config import Gate
 from kern.errors import UsageError
-from kern.events import GateStarted, Sink, Warned
-from kern.git.in_place import restore_index, visible
-from kern.git.repository import Repo
+from kern.events import GateStarted, Warned
 from kern.model import Result
 from kern.pipeline import project, trust
 from kern.pipeline.site import Leave, Site
 from kern.pipeline.trust import Started
 from kern.sandbox.confine import unheld
-from kern.system import workspace
 
 _WHY = "to tell whether the sandbox is why, kern runs once outside of it what is red in it"
-
-
-@contextlib.contextmanager
-def unchanged(repo: Repo, sink: Sink) -> Iterator[None]:
-    """Files that git sees, and what is staged, are again as they were; what is new stays, and is
-    named.
-    """
-    before, head, staged = visible(repo), repo.head(), workspace.read(repo.git_dir / "index")
-    try:
-        yield
-    finally:
-        rows = repo.changed(before, visible(repo)).items()
-        if changed := sorted(path for path, (was, _) in rows if was):
-            with repo.private_index() as env:
-                repo.git("read-tree", before, env=env)
-                names = os.fsencode("\0".join(changed))
-                repo.git("checkout-index", "--force", "-z", "--stdin", stdin=names, env=env)
-            sink(Warned(f"restored, since a check changed it: {plain.some(changed)}"))
-        if new := sorted(path for path, (was, _) in rows if not was):
-            advice = "add to .gitignore what should not be committed"
-            sink(Warned(f"the checks left {plain.some(new)}: {advice}"))
-        if staged and repo.head() == head:  # else a check has committed, which stays
-            restore_index(repo, staged)
 
 
 def compared(
@@ -60,8 +31,7 @@ def compared(
         return lines
     if not (leave.trusted or _agreed(site, again, leave)):
         return [*lines, "not tried outside of the sandbox: kern check --trust"]
-    with unchanged(site.repo, site.sink):
-        return [*lines, *(_compared(site, gate, red[gate.label]) for gate in again)]
+    return [*lines, *(_compared(site, gate, red[gate.label]) for gate in again)]
 
 
 def _tried_hooks(site: Site) -> list[str]:
