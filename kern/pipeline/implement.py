@@ -147,7 +147,7 @@ def _order(
     prompt = briefs.brief(
         form,
         at.opened[1],
-        briefs.known(site.repo, site.documents, researched, by_itself=reading),
+        briefs.known(site.repo, site.documents, by_itself=reading),
         required,
         state,
         at.due,

@@ -2,7 +2,7 @@
 is to be changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,9 +10,6 @@ from kern import plain
 from kern.errors import KernError, UsageError
 from kern.events import Planned
 from kern.git.repository import Repo
-from kern.journal import store
-from kern.journal.history import Task as Past
-from kern.journal.history import fold
 from kern.memory import entries
 from kern.memory.recall import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
@@ -25,7 +22,7 @@ from kern.stages.prompts import Template
 from kern.stages.proposal import Mode, Plan, Proposed
 from kern.system import workspace
 
-_MOST_TOLD = 3000  # characters of finished tasks, and of their history
+_MOST_TOLD = 3000  # characters of finished tasks
 _MOST_OF_A_NOTE = 600  # characters
 
 
@@ -47,22 +44,21 @@ class Planner:
         return self.caller.scope.folder / prompts.TIDY
 
     def _ask(
-        self, form: Template, place: Path, mode: str, goal: str, sections: Mapping[str, list[str]]
+        self, form: Template, place: Path, mode: str, goal: str, more: Mapping[str, list[str]]
     ) -> tuple[str, str]:
         """What one process answers, and the fault where it ended badly."""
-        records = store.load(store.place(self.repo.common_dir))
         context = briefs.known(self.repo, self.documents)
-        history = [_became(task) for task in fold(records).tasks.values()]
-        usual = {
-            "history": prompts.newest(history, _MOST_TOLD),
+        words: dict[str, str | Sequence[str]] = {
+            "guidance": context.guidance.text,
+            "mode": mode,
+            "goal": goal,
             "commits": context.commits,
             "learnings": [shown(one) for one in context.learnings.entries if not one.unwanted],
         }
-        words = {"guidance": context.guidance.text, "mode": mode, "goal": goal}
-        prompt = prompts.compose(form, words, {**usual, **sections}, context.guidance.notices)
+        prompt = prompts.compose(form, {**words, **more}, context.guidance.notices)
         reply = self.caller.call(prompt, task="", attempt=1)
-        workspace.replace(place, plain.encode(reply.reply.text))
         text = reply.reply.text
+        workspace.replace(place, plain.encode(text))
         reason = answer.parse(Aide.PLANNER, text).reason
         repeats = belief.repeats(text, reason, form.contract, goal)
         return text, reply.fault or (belief.REPEATED if repeats else "")
@@ -142,12 +138,3 @@ def _finished(task: Task) -> str:
     notes = task.of(Kind.QUESTION, Kind.ANSWER)
     more = (f"\n  {note.kind}: {plain.line(note.text, _MOST_OF_A_NOTE)}" for note in notes)
     return "".join((f"- {plain.line(task.text)}", *more))
-
-
-def _became(task: Past) -> str:
-    """What the journal has of one, in a line."""
-    attempts = len(task.of("attempt"))
-    tries = f" after {attempts} failed attempts" if attempts else ""
-    why = f": {task.detail}" if task.detail and task.outcome != "done" else ""
-    proved = f", {task.proved}" if task.proved else ""
-    return plain.line(f"{task.outcome}{tries}{proved}: {task.task}{why}", 300)

@@ -35,22 +35,15 @@ SEPARATOR = "<!-- prompt -->"  # the line between the contract and what stands b
 # Tokens; of judge and commit most of them are for the patches.
 BUDGET: dict[Role, int] = {**dict.fromkeys(FILES, 3000), Stage.RESEARCH: 2000}
 CHARS_PER_TOKEN = 4
-# What counts for the budget, the most needed first (kern help settings).
-SECTIONS: dict[Role, tuple[str, ...]] = {
-    Stage.RESEARCH: ("attempts", "snapshot", "learnings", "commits"),
-    Stage.IMPLEMENT: (
-        *("attempts", "failure", "kept", "research", "answer", "snapshot", "learnings", "commits"),
-    ),
-    Stage.COMMIT: ("commits", "diff", "answer"),
-    Aide.JUDGE: ("diff",),
-    Aide.PLANNER: ("specs", "tasks", "history", "learnings", "commits"),
-}
-_EXEMPT: dict[Role, tuple[str, ...]] = {  # neither counted nor cut; the first must be used
-    Stage.RESEARCH: ("task", "checks", "guidance", "neighbours"),
-    Stage.IMPLEMENT: ("task", "checks", "guidance", "neighbours", "mode"),
-    Stage.COMMIT: ("task", "trailer", "guidance"),
-    Aide.JUDGE: ("criterion", "task", "guidance"),
-    Aide.PLANNER: ("goal", "mode", "guidance"),
+# What each may be told, the first of it in any case. What is a list counts for the budget, in this
+# order; a text neither counts nor is cut (kern help settings).
+WORDS: dict[Role, str] = {
+    Stage.RESEARCH: "task checks guidance neighbours attempts snapshot learnings commits",
+    Stage.IMPLEMENT: "task checks guidance neighbours mode "
+    "attempts failure kept research answer snapshot learnings commits",
+    Stage.COMMIT: "task trailer guidance commits diff answer",
+    Aide.JUDGE: "criterion task guidance diff",
+    Aide.PLANNER: "goal mode guidance specs tasks learnings commits",
 }
 _MOST_NAMED = 20  # of the learnings that are left out
 _BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
@@ -62,6 +55,7 @@ _EARLIER = r"(?m)(?<!\{)\{([A-Z][A-Z_]*)\}(?!\})|^#+ Mode `"
 # of any kind, and some punctuation beyond ASCII).
 _MENTION = r"(?<![!-~])@"
 _CUT = "\n[cut here for length]"
+_LEAST = 200  # characters of an item that is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +79,6 @@ class Prompt:
     runners: tuple[Choice, ...]
     text: str
     contract: str = ""  # for the system prompt, which outlives a compaction
-    injected: int = 0  # tokens of context, the task's own text not counted
-    left_out: tuple[str, ...] = ()  # what the budget had no room for
     notices: tuple[str, ...] = ()  # what a person should know of how it came about
     memory: Selection = NOTHING  # which learnings it tells, and why those
     mode: str = ""
@@ -161,17 +153,10 @@ def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tu
     """
     front = choice if own else replace(choice, agent=protocol.DEFAULT)
     first = next(iter(settings.agents), protocol.DEFAULT)
-    pick = partial(
-        models.chosen,
-        role,
-        own=own,
-        settings=settings.models,
-        options=settings.picked,
-        first=first,
-    )
-    by = pick(front)
+    pick = partial(models.chosen, role, own=own, settings=settings.models, options=settings.picked)
+    by = pick(front, first=first)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
-        by = pick(replace(front, model=""))
+        by = pick(replace(front, model=""), first=first)
     others = [name for name in settings.agents if name != by.agent and not by.alone]
     runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
     # An endpoint has no model of its own.
@@ -201,20 +186,18 @@ def _faults(
     role: Role, text: str, names: Mapping[str, str], used: set[str]
 ) -> Iterator[tuple[str, str]]:
     """What is wrong, and what to write instead."""
-    allowed, required = {*SECTIONS[role], *_EXEMPT[role]}, _EXEMPT[role][0]
+    required, *others = WORDS[role].split()
     if not names.get("model") and not names.get("agent"):
         yield " names no model", "begin the file with three lines: ---, model: opus, ---"
-    if other := ", ".join(sorted(names.keys() - models.FIELDS.keys())):
+    if unknown := ", ".join(sorted(names.keys() - models.FIELDS.keys())):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
-        yield f": unknown setting in the front matter: {other}", hint
-    for match in re.finditer(_EARLIER, text):
-        name, line = (match[1] or "").lower(), text.count("\n", 0, match.start()) + 1
-        hint = 'put {% if mode == "NAME" %} above the section, {% endif %} below it'
-        if not name or name in allowed:
-            hint = f"write {{{{ {name} }}}} there" if name else hint
-            yield f":{line}: {match[0]} is what an earlier kern read", hint
-    if unknown := ", ".join(sorted(used - allowed)):
-        yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(allowed))}"
+        yield f": unknown setting in the front matter: {unknown}", hint
+    if earlier := re.search(_EARLIER, text):
+        line = text.count("\n", 0, earlier.start()) + 1
+        hint = 'write {{ task }}, and {% if mode == "NAME" %} above a section, {% endif %} below it'
+        yield f":{line}: {earlier[0]} is what an earlier kern read", hint
+    if unknown := ", ".join(sorted(used - {required, *others})):
+        yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(others))}"
     if role is not Aide.PLANNER and required not in used:
         hint = "compare it with the prompt that kern brings: kern -nv prints it"
         yield f" lacks the placeholder {{{{ {required} }}}}", hint
@@ -252,27 +235,25 @@ def _variables(body: str, origin: str, above: int) -> set[str]:
 
 def compose(
     form: Template,
-    exempt: Mapping[str, str],
-    sections: Mapping[str, Sequence[str]],
+    context: Mapping[str, str | Sequence[str]],
     notices: tuple[str, ...] = (),
     recall: Callable[[int], Selection] | None = None,
 ) -> Prompt:
-    """`exempt` texts neither count nor are cut. A section is a sequence of items in the order in
-    which they are shown; where there is no room for all, the last ones stay. `recall`: the
-    learnings, within so many tokens.
+    """Of a list that has no room for all the last ones stay. `recall`: the learnings, within so
+    many tokens.
     """
-    stage, left_out, memory, most = form.stage, list[str](), NOTHING, BUDGET[form.stage]
-    texts = {**dict.fromkeys((*SECTIONS[stage], *_EXEMPT[stage]), ""), **exempt}
-    room = most * CHARS_PER_TOKEN
-    for name in SECTIONS[stage]:
-        items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
+    stage, memory, texts = form.stage, NOTHING, dict[str, str]()
+    room = BUDGET[stage] * CHARS_PER_TOKEN
+    for name in WORDS[stage].split():
+        value = context.get(name, "")
         if name == "learnings" and recall:
             memory = recall(room // CHARS_PER_TOKEN)
-            items = memory.texts
-        if items and name in form.variables:
-            texts[name], omitted = _fit(items, room)
-            left_out += [f"{name}: {omitted}"] * bool(omitted)
-            room -= len(texts[name])
+            value = memory.texts
+        if isinstance(value, str):
+            texts[name] = value
+        else:
+            texts[name] = _fit([item.strip("\n") for item in value if item.strip()], room)
+            room -= len(texts[name]) if name in form.variables else 0
     everything = "\n".join(texts.values())
     blocks = {
         name: text if name in _BARE or not text else tag(name, text, everything)
@@ -283,10 +264,8 @@ def compose(
     text = f"kern {number}{stage}\n\n{body}\n"
     if stage is Stage.IMPLEMENT:  # the only one that may follow such a name: agents/claude.py
         text = re.sub(_MENTION, r"\\@", text)
-    return Prompt(
-        *(stage, form.runners, text, contract and f"{contract}\n", most - room // CHARS_PER_TOKEN),
-        *(tuple(left_out), notices, memory, texts.get("mode", "")),
-    )
+    contract, mode = contract and f"{contract}\n", texts.get("mode", "")
+    return Prompt(stage, form.runners, text, contract, notices, memory, mode)
 
 
 def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
@@ -305,13 +284,12 @@ def newest(items: Sequence[str], room: int) -> list[str]:
     return [*items[len(items) - sum(size <= room for size in sizes) :]]
 
 
-def _fit(items: Sequence[str], room: int) -> tuple[str, str]:
-    """The items that fit, the last ones first; and what did not, in words."""
-    whole, rest = newest(items, room + 1), room - len(_CUT)
-    if not whole and rest > 200:  # the beginning of the newest is better than none
-        return items[-1][:rest] + _CUT, f"{len(items[-1]) - rest} characters of the last item"
-    dropped = len(items) - len(whole)
-    return "\n".join(whole), f"{dropped} of {len(items)} items" if dropped else ""
+def _fit(items: Sequence[str], room: int) -> str:
+    """The last items that fit; where none does, the beginning of the newest is better than none."""
+    whole = newest(items, room + 1)
+    if items and not whole and room > _LEAST:
+        return items[-1][: room - len(_CUT)] + _CUT
+    return "\n".join(whole)
 
 
 def tag(name: str, text: str, everything: str) -> str:
@@ -325,14 +303,11 @@ def tag(name: str, text: str, everything: str) -> str:
 
 def announced(prompt: Prompt, task: str) -> Iterator[Event]:
     """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
-    size = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
-    for what in (size, *(f"no room for {one}" for one in prompt.left_out)):
-        yield Traced(f"{prompt.stage}: {what}")
+    yield Traced(f"{prompt.stage}: prompt of {prompt.tokens} tokens")
     memory = prompt.memory
     if memory.chosen or memory.left_out:
         chosen = {one.id: why for one, why in memory.chosen}
-        reasons = {one.id: why for one, why in memory.left_out if why != IRRELEVANT}
-        irrelevant = len(memory.left_out) - len(reasons)
-        omitted = dict(list(reasons.items())[:_MOST_NAMED])
-        yield Recalled(prompt.stage, task, chosen, omitted, irrelevant, memory.tokens)
+        reasons = [(one.id, why) for one, why in memory.left_out if why != IRRELEVANT]
+        irrelevant, named = len(memory.left_out) - len(reasons), dict(reasons[:_MOST_NAMED])
+        yield Recalled(prompt.stage, task, chosen, named, irrelevant, memory.tokens)
     yield from map(Warned, prompt.notices)

@@ -137,9 +137,9 @@ def _prompt(
         context = briefs.known(project.repo, project.documents)
         return briefs.brief(form, task, context, checks)
     first = project.at.files.get(Stage.RESEARCH)
-    answer, by_itself = first.answer if first else None, agents.read_guidance(form)
-    context = briefs.known(project.repo, project.documents, answer, by_itself=by_itself)
-    return briefs.brief(form, task, context, checks, (), mode, answer.body if answer else "")
+    answer, by_itself = first.answer.body if first else "", agents.read_guidance(form)
+    context = briefs.known(project.repo, project.documents, by_itself=by_itself)
+    return briefs.brief(form, task, context, checks, (), mode, answer)
 
 
 def _nothing(parsed: Spec) -> list[str]:

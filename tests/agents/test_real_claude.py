@@ -132,7 +132,7 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
     task = "".join(f"see {char}@{name}\n" for char, name in zip(before, names, strict=True))
     task += "".join(f'or {char}@"{name}"\n' for char, name in zip(before, names, strict=True))
     form = prompts.templates(repo)[Stage.IMPLEMENT]
-    prompt = compose(form, {"task": task, "mode": "implement"}, {"learnings": [task]})
+    prompt = compose(form, {"task": task, "mode": "implement", "learnings": [task]})
     contract = tmp_path / "contract.md"
     contract.write_text(prompt.contract)
     read = use("Read", file_path=str(repo / "src/x.py"))

@@ -47,31 +47,27 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
     task = briefs.task_text(parse(TASK).tasks[0])
     exempt = {"task": task, "checks": CHECKS, "guidance": GUIDANCE, "neighbours": NEIGHBOURS}
     bare = {**exempt, "checks": "", "guidance": "", "neighbours": ""}
-    yield "research", compose(forms[Stage.RESEARCH], exempt, SECTIONS)
-    yield "research-plain", compose(forms[Stage.RESEARCH], bare, {})
+    yield "research", compose(forms[Stage.RESEARCH], {**exempt, **SECTIONS})
+    yield "research-plain", compose(forms[Stage.RESEARCH], bare)
     form = forms[Stage.IMPLEMENT]
     for mode in ("implement", "experiment", "mend", "decompose"):
         mended = {**FAILURE, **KEPT, "attempts": ATTEMPTS[:1]}
         more = mended if mode == "mend" else {}
-        yield f"implement-{mode}", compose(form, {**exempt, "mode": mode}, {**SECTIONS, **more})
-    yield "implement-plain", compose(form, {**bare, "mode": "implement"}, {})
+        yield f"implement-{mode}", compose(form, {**exempt, "mode": mode, **SECTIONS, **more})
+    yield "implement-plain", compose(form, {**bare, "mode": "implement"})
     trailer = {"trailer": briefs.trailer(Key("", task.splitlines()[0]))}
-    yield "commit", compose(forms[Stage.COMMIT], {**exempt, **trailer}, {**SECTIONS, **DIFF})
+    yield "commit", compose(forms[Stage.COMMIT], {**exempt, **trailer, **SECTIONS, **DIFF})
     criterion = {"criterion": "--help names it"}
-    yield "judge", compose(forms[Aide.JUDGE], {**exempt, **criterion}, DIFF)
+    yield "judge", compose(forms[Aide.JUDGE], {**exempt, **criterion, **DIFF})
     goal = {"goal": "A command line that explains itself.", "guidance": GUIDANCE}
-    tasks = {"tasks": ["[x] Add --quiet"], "history": ["done: Add --quiet"]}
-    tasks |= {"specs": ["specs/cli.md"]}
+    tasks = {"tasks": ["[x] Add --quiet"], "specs": ["specs/cli.md"]}
     told = {"learnings": ["- L1 +3 -1 The help text is tested word for word. | when: options"]}
     told |= {"tasks": ["- Add --quiet\n  Question: -q as well?\n  Answer: yes, everywhere"]}
     looking = prompts.template(HERE, Aide.PLANNER, prompts.TIDY)
-    yield "tidy", compose(looking, {"guidance": GUIDANCE}, {**SECTIONS, **tasks, **told})
+    yield "tidy", compose(looking, {"guidance": GUIDANCE, **SECTIONS, **tasks, **told})
     for planned in ("plan", "review", "improve"):
-        red = {"red": ["check: exit 1"]} if planned == "review" else {}
-        yield (
-            f"plan-{planned}",
-            compose(forms[Aide.PLANNER], {**goal, "mode": planned}, {**SECTIONS, **tasks, **red}),
-        )
+        words = {**goal, "mode": planned, **SECTIONS, **tasks}
+        yield f"plan-{planned}", compose(forms[Aide.PLANNER], words)
 
 
 def pages() -> dict[str, str]:

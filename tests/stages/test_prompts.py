@@ -10,7 +10,7 @@ import pytest
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
 from kern.stages import prompts
-from kern.stages.prompts import BUDGET, SECTIONS, Prompt, Template, compose, tag
+from kern.stages.prompts import BUDGET, WORDS, Prompt, Template, compose, tag
 
 FRONT = "---\nmodel: opus\neffort: high\n---\n"
 BODY = """You work.
@@ -41,12 +41,12 @@ def read(text: str, stage: Role = Stage.IMPLEMENT) -> Template:
 
 
 def form(stage: Role, above: str = "") -> Template:
-    names = [*dict.fromkeys((*EXEMPT[stage], *SECTIONS[stage]))]
+    names = WORDS[stage].split()
     return read(FRONT + above + "\n".join(f"## {name}\n{{{{ {name} }}}}" for name in names), stage)
 
 
 def filled(stage: Stage, **sections: list[str]) -> Prompt:
-    return compose(form(stage), EXEMPT[stage], sections)
+    return compose(form(stage), {**EXEMPT[stage], **sections})
 
 
 def section(prompt: Prompt, name: str) -> str:
@@ -103,7 +103,7 @@ def test_what_cannot_be_filled_in_is_refused_when_it_is_read(body: str, why: str
 )
 def test_a_prompt_reaches_nothing_but_its_texts(expression: str) -> None:
     with pytest.raises(UsageError, match=r"^p\.md cannot be filled in: "):
-        compose(read(f"{FRONT}{{{{ task }}}}{expression}"), {"task": "t", "mode": ""}, {})
+        compose(read(f"{FRONT}{{{{ task }}}}{expression}"), {"task": "t", "mode": ""})
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ ODD = (
 @pytest.mark.parametrize("stage", STAGES)
 def test_texts_come_out_as_they_went_in(stage: Stage) -> None:
     for odd in ODD:
-        sections = {name: [f"{name} {odd}"] for name in SECTIONS[stage]}
-        exempt = {name: f"{name} {odd}" for name in EXEMPT[stage]}
-        prompt = compose(form(stage), exempt, sections)
-        for name in (*SECTIONS[stage], *EXEMPT[stage]):
-            assert section(prompt, name) == f"{name} {odd}"
+        names = WORDS[stage].split()
+        texts = {name: f"{name} {odd}" for name in names}
+        prompt = compose(form(stage), {**texts, names[-1]: [texts[names[-1]]]})
+        for name in names:
+            assert section(prompt, name) == texts[name]
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def test_no_content_closes_its_tag(text: str) -> None:
 @pytest.mark.parametrize("before", ["", " ", "\n", "\t", "\u00a0", "\u2003", "\ufeff", "。", "é"])
 def test_what_an_agent_would_read_as_a_file_is_broken_where_it_reads_files(before: str) -> None:
     told = f"see {before}@key.txt"
-    prompt = compose(read(FRONT + BODY), {"task": told, "mode": "mend"}, {})
+    prompt = compose(read(FRONT + BODY), {"task": told, "mode": "mend"})
     assert f"{before}\\@key.txt" in prompt.text
     assert told in prompt.contract  # nothing is inlined there
-    assert told in compose(form(Stage.RESEARCH), {"task": told}, {}).text
+    assert told in compose(form(Stage.RESEARCH), {"task": told}).text
     kept = "a@b.org and `@cached`"
-    assert kept in compose(form(Stage.IMPLEMENT), {"task": kept, "mode": ""}, {}).text
+    assert kept in compose(form(Stage.IMPLEMENT), {"task": kept, "mode": ""}).text
 
 
 # -------------------------------------------------------------------- budgets
@@ -184,15 +184,14 @@ def test_commits_are_dropped_first_then_the_oldest_learnings_and_attempts_last(
     assert section(prompt, "attempts") == "\n".join(attempts)
     numbers = [int(n) for n in re.findall(r"topic (\d+)", section(prompt, "learnings"))]
     assert numbers == list(range(100 - len(numbers), 100)) and 5 < len(numbers) < 100
-    assert {line.partition(":")[0] for line in prompt.left_out} == {"learnings", "commits"}
+    assert section(prompt, "commits").count("abc") < 400
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_one_item_that_is_too_long_is_cut_and_says_so(stage: Stage) -> None:
-    name = SECTIONS[stage][0]
+    name = {Stage.COMMIT: "diff"}.get(stage, "attempts")
     prompt = filled(stage, **{name: ["begin " + "x" * 1_000_000 + " end"]})
     shown = section(prompt, name)
     assert shown.startswith("begin xxx") and shown.endswith("[cut here for length]")
     assert len(shown) > BUDGET[stage] * 3
-    assert prompt.left_out
-    assert prompt.injected <= BUDGET[stage]
+    assert len(shown) <= BUDGET[stage] * 4

@@ -320,10 +320,10 @@ def test_no_text_gets_out_of_its_place_in_a_prompt(chance: random.Random) -> Non
     texts |= {"trailer": "Kern-Task: x", "mode": said(chance)}
     sections = {
         name: [said(chance) for _ in range(chance.randrange(3))]
-        for name in prompts.SECTIONS[form.stage]
+        for name in prompts.WORDS[form.stage].split()
+        if name not in texts
     }
-    prompt = prompts.compose(form, texts, sections)
-    assert prompt.injected <= prompts.BUDGET[form.stage]
+    prompt = prompts.compose(form, {**texts, **sections})
     own = {*form.contract.split("\n"), *form.text.split("\n"), texts["trailer"]}
     own.add(prompt.text.partition("\n")[0])
     for part, rest in ((form.contract, prompt.contract), (form.text, prompt.text)):
