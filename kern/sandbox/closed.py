@@ -6,7 +6,6 @@ second child of the same sandbox says that it cannot; what is missing in the tre
 
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -39,8 +38,7 @@ _UNRESOLVED = re.compile(
     r"|ENOTFOUND|EAI_AGAIN|UnknownHostException|unknown host|dial tcp: lookup)\W+(\w[\w.-]*)",
     re.I,
 )
-_KEPT_THERE = re.compile(r"resource busy|\bEBUSY\b|os error 16\b|failed to delete", re.I)
-_PROGRAM = re.compile(r"([\w./+-]+): (?:command )?not found|command not found: ([\w./+-]+)")
+_BUSY = re.compile(r"resource busy|\bEBUSY\b|os error 16\b|failed to delete", re.I)
 _ASK = 'for x; do [ -r "$x" ] || [ -h "$x" ] && printf r; [ -w "$x" ] && printf w; echo; done'
 _ASK_S, _ASKED = 10, 500
 
@@ -49,32 +47,35 @@ def sentences(output: str, confined: Confined) -> list[str]:
     """A line each; none where nothing held it."""
     if confined.sandbox is None:
         return []
-    lines, home, said = output.splitlines(), confined.sandbox.home, list[str]()
-    names = list[tuple[str, Path]]()  # the setting that would open it, the place
+    lines, home, told = output.splitlines(), confined.sandbox.home, list[str]()
+    places = list[tuple[str, Path]]()  # with the setting that would open it
     for number, line in enumerate(lines):
-        near = [line, *lines[max(0, number - _BEFORE) : number + _AFTER]]
-        said += _variables(line, confined) if _ABSENT.search(line) else ()
+        told += _variables(line, confined) if _ABSENT.search(line) else ()
+        told += _mounted(line, confined) if _BUSY.search(line) else ()
         if confined.sandbox.apart and (host := _UNRESOLVED.search(line)):
             name = plain.line(host[1].rstrip("."), 100)
-            said.append(f"closed by the sandbox: {name}, but for programs that use a proxy")
-        said += _mounted(near, confined) if _KEPT_THERE.search(line) else ()
+            told.append(f"closed by the sandbox: {name}, but for programs that use a proxy")
         read_only = _READ_ONLY.search(line)
         if not (read_only or _MISSING.search(line)):
             continue
+        near = "\n".join([line, *lines[max(0, number - _BEFORE) : number + _AFTER]])
         for path in _named(near, home):
-            folder, real = path if path.is_dir() else path.parent, Path(os.path.realpath(path))
+            folder = path if path.is_dir() else path.parent
             if (read_only or _MAKING.search(line)) and os.access(folder, os.W_OK):
-                names.append(("write", folder))
-            if not read_only:
-                names += [("read", one) for one in (path, real) if os.access(one, os.R_OK)]
-    names = [one for one in dict.fromkeys(names) if not one[1].is_relative_to(confined.root)][
-        :_ASKED
-    ]
-    argv = (*confined.before, "sh", "-c", _ASK, "sh", *(str(path) for _, path in names))
-    out = process.heard(argv, _ASK_S, env=confined.env)[1] if names else b""
-    can = out.decode().splitlines()
-    shut = [one for one, letters in zip(names, can, strict=False) if one[0][0] not in letters]
-    return list(dict.fromkeys([*(_sentence(*one, home) for one in shut), *said]))[:_MOST]
+                places.append(("write", folder))
+            if not read_only and os.access(path, os.R_OK):
+                places.append(("read", path))
+    shut = _shut([*dict.fromkeys(places)][:_ASKED], confined)
+    return list(dict.fromkeys([*(_sentence(*one, home) for one in shut), *told]))[:_MOST]
+
+
+def _shut(places: Sequence[tuple[str, Path]], confined: Confined) -> list[tuple[str, Path]]:
+    """Those outside of the tree that the child's sandbox says it can not."""
+    places = [one for one in places if not one[1].is_relative_to(confined.root)]
+    argv = (*confined.before, "sh", "-c", _ASK, "sh", *(str(path) for _, path in places))
+    out = process.heard(argv, _ASK_S, env=confined.env)[1] if places else b""
+    letters = out.decode().splitlines()
+    return [one for one, can in zip(places, letters, strict=False) if one[0][0] not in can]
 
 
 def _variables(line: str, confined: Confined) -> Iterator[str]:
@@ -85,14 +86,12 @@ def _variables(line: str, confined: Confined) -> Iterator[str]:
             yield f'{name} is not passed on: [sandbox] env = ["{name}"]'
 
 
-def _mounted(lines: Sequence[str], confined: Confined) -> Iterator[str]:
+def _mounted(line: str, confined: Confined) -> Iterator[str]:
     """A place of a mount, which nobody can remove there."""
-    words = {f"/{one.strip('./')}" for one in re.findall(r"""[^\s'"`:,()]+""", "\n".join(lines))}
     for place in dict.fromkeys(confined.before):
-        inside = place.startswith(f"{confined.root}/") and not place.endswith("/.git")
-        if inside and any(place.endswith(word) for word in words):
-            name = plain.line(os.path.relpath(place, confined.root))
-            yield f"closed by the sandbox: {name} can be emptied there, not removed"
+        name = place.removeprefix(f"{confined.root}/")
+        if name != place and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", line):
+            yield f"closed by the sandbox: {plain.line(name)} can be emptied there, not removed"
 
 
 def _sentence(key: str, path: Path, home: Path) -> str:
@@ -103,13 +102,9 @@ def _sentence(key: str, path: Path, home: Path) -> str:
     return f"closed by the sandbox: {name} ([sandbox] {key} = {setting} opens it)"
 
 
-def _named(lines: Sequence[str], home: Path) -> Iterator[Path]:
-    for line in lines:
-        for groups in _PATH.findall(line):
-            text = "".join(groups).rstrip("./")
-            if len(text) > 1 and "\0" not in text:
-                whole = f"{home}{text[1:]}" if text[0] == "~" else text
-                yield Path(os.path.normpath(whole.replace("//", "/")))
-        for groups in _PROGRAM.findall(line):
-            if program := shutil.which("".join(groups)):
-                yield Path(program)
+def _named(text: str, home: Path) -> Iterator[Path]:
+    for groups in _PATH.findall(text):
+        name = "".join(groups).rstrip("./")
+        if len(name) > 1 and "\0" not in name:
+            whole = f"{home}{name[1:]}" if name[0] == "~" else name
+            yield Path(os.path.normpath(whole.replace("//", "/")))

@@ -41,10 +41,7 @@ def held(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
         (home / name).write_text("#!/bin/sh\n")
         (home / name).chmod(0o755)
     (home / ".local/bin").mkdir(parents=True)  # empty, and no more is missing there
-    (home / "bin").mkdir()
-    (home / "bin/tool").symlink_to(home / "src/tool.sh")
     (repo / "a.c").write_text(f'#include "{home}/data/in.csv"\n')
-    monkeypatch.setenv("PATH", f"{home / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("DATABASE_URL", "postgres://mine")
     scope = workspace.scope(repo, "main")
     wanted = isolation.wanted(open_at(repo), scope, [], Person())
@@ -60,7 +57,6 @@ TOOLS = [  # a program, what it is asked, what is said
     ("gcc", "gcc -c a.c", opened("read", "~/data/in.csv")),
     ("perl", "perl -e 'open(F, q(<), $ARGV[0]) or die qq($ARGV[0]: $!)' ~/data/in.csv",
      opened("read", "~/data/in.csv")),
-    ("sh", "tool", opened("read", "~/src/tool.sh")),
     ("sh", "echo x > ~/data/new", opened("write", "~/data")),
     ("touch", "touch ~/data/new", opened("write", "~/data")),
     ("rm", "rm ~/.cargo/bin/rustc", opened("write", "~/.cargo/bin")),
