@@ -228,8 +228,8 @@ def look_ahead(site: Site) -> None:
     """
     if os.environ.get(process.FLEET):  # the run that started it has looked
         return
-    for hook in filter(Path.is_file, (site.hooks_folder / name for name in project.HOOKS)):
-        _require_program(site, hook)
+    for name in site.repo.hooks(*project.HOOKS, folder=site.hooks_folder):
+        _require_program(site.hooks_folder / name)
     for place in dict.fromkeys((site.repo.root, site.scope.folder)):
         if (free := shutil.disk_usage(place).free) < _ROOM:
             site.warn(f"{free >> 20} MB are free for {place}: a full disk ends the run")
@@ -237,10 +237,7 @@ def look_ahead(site: Site) -> None:
         _sign(site)
 
 
-def _require_program(site: Site, hook: Path) -> None:
-    if not os.access(hook, os.X_OK):
-        site.warn(f"git passes over {hook}, which is not executable: chmod +x, if it is meant")
-        return
+def _require_program(hook: Path) -> None:
     with hook.open("rb") as file:
         named = re.match(r"#!\s*(?:\S*/env\s+)?([^\s-]\S*)", os.fsdecode(file.readline(400)))
     if named and not shutil.which(named[1]):

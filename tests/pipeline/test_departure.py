@@ -83,7 +83,3 @@ def test_a_hook_that_cannot_start_is_told_before_anything_is_paid(
     assert ran.code == 2
     assert "the pre-commit hook needs no-such-node" in ran.said
     assert fake.calls == []
-    place.chmod(0o644)
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert "which is not executable" in ran.said
