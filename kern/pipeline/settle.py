@@ -1,8 +1,7 @@
 """How an attempt or a task ends: done, noted, split, skipped, asked. Every end can be repeated."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
@@ -17,6 +16,7 @@ from kern.spec import edit, notes
 from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import answer, record
 from kern.stages.answer import Code
+from kern.stages.record import StageRecord
 from kern.system import workspace
 
 
@@ -56,10 +56,9 @@ def finish(site: Site, at: Situation) -> Settled:
 
 def book(site: Site, at: Situation) -> None:
     """Keep the attempt, put the tree back, note it; the note is what counts."""
-    key, _ = at.opened
-    second = at.second
-    ref = _keep(site, at, str(at.attempt), always=True)
-    reason = second.decision.reason or "no reason given"
+    key, second = at.opened[0], at.second
+    ref = _keep(site, at, always=True)
+    reason = second.decision.reason or answer.NO_REASON
     if second.answer.code is Code.SUCCESS and not second.acted:
         reason += ", and no tool was called"
     why = STUCK if _no_progress(site, at) else "("
@@ -68,15 +67,10 @@ def book(site: Site, at: Situation) -> None:
     tail = f" {why}kept: {ref})"
     words = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
     note = edit.note(Kind.ATTEMPT, words, at.attempt)
-
-    def apply(text: str, _: Spec, task: Task) -> str:
-        there = any(known.number == at.attempt for known in task.of(Kind.ATTEMPT))
-        return text if there else edit.annotate(text, task, [note])
-
     if mends(at.facts) and why != STUCK:  # first: without it the note comes all the same
         workspace.forget(site.scope, Stage.RESEARCH)
     lessons.blame(site, at)
-    site.documents.edit_task(key, apply)
+    site.documents.edit_task(key, lambda text, _, task: edit.annotate(text, task, [note]))
     site.sink(AttemptNoted(key.text, at.attempt, reason, ref, str(second.cause)))
 
 
@@ -85,41 +79,38 @@ def _no_progress(site: Site, at: Situation) -> bool:
     one, other = attempt.earlier(site, at), at.second
     if not at.facts.attempts or one is None:
         return False
-    if one.tree == other.tree:
-        # An agent that was cut off before it changed anything has not tried yet.
-        return not (other.fault and other.tree == other.start)
-    return one.red is not None and one.red.like(other.red)
+    return one.tree == other.tree or (one.red is not None and one.red.like(other.red))
 
 
-def _keep(site: Site, at: Situation, name: str, *, always: bool = False) -> str:
+def _keep(site: Site, at: Situation, name: str = "", *, always: bool = False) -> str:
     """What stage 2 changed goes under a ref, if there was anything, then out of the tree."""
-    start, tree = at.second.change
-    ref = ""
+    (start, tree), ref = at.second.change, ""
     if always or start != tree:
-        base = at.start.base if at.start else at.second.base
-        ref = site.keep(at.opened[0], name, tree, base)
+        ref = site.keep(at.opened[0], f"{at.attempt}{name}", tree, at.second.base)
     attempt.restore(site, at)
     return ref
 
 
 def release(site: Site, at: Situation) -> Settled:
     """A split, a skip, or a question: keep, put back, then let go."""
-    _, task = at.opened
-    second, saved = at.files.get(Stage.IMPLEMENT), at.facts.saved
-    if saved is Saved.ASKED or (at.facts.research is Research.ASKED and second is None):
-        return _ask(site, at)
-    if second is not None and saved in (Saved.DECOMPOSED, Saved.SKIPPED):
-        _keep(site, at, f"{at.attempt}-stopped")
-        if saved is Saved.DECOMPOSED:
+    task, due, asked = at.opened[1], at.due, at.facts.saved is Saved.ASKED
+    if Stage.IMPLEMENT in at.files:
+        second = at.second
+        ref = _keep(site, at, "-asked" if asked else "-stopped")
+        if asked:
+            return _ask(site, at, second, ref)
+        if at.facts.saved is Saved.DECOMPOSED:
             titles = answer.subtasks(second.answer, task.text)
-            split = partial(edit.add_subtasks, titles=titles)
-            return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", split)
-        return _skip(site, at, second.decision.reason, exhausted=at.due is not Tier.IMPLEMENT)
-    if at.due is Tier.SKIP and at.facts.research is Research.READY:
+            detail = f"{len(titles)} subtasks"
+            return _let_go(site, at, Outcome.DECOMPOSED, detail, titles=titles)
+        return _skip(site, at, second.decision.reason, exhausted=due is not Tier.IMPLEMENT)
+    first = at.files[Stage.RESEARCH]
+    if at.facts.research is Research.ASKED:
+        return _ask(site, at, first, "")
+    if due is Tier.SKIP and at.facts.research is Research.READY:
         last = task.of(Kind.ATTEMPT)[-1].text
         reason = f"{task.spent(0)} attempts failed, the last: {last}"
         return _skip(site, at, reason, exhausted=True)
-    first = at.files[Stage.RESEARCH]
     ends = (project.known(site, one, at.head.commit) for one in project.checks(site, task).gates)
     idle = not first.fault and not any(was and was.red for was in ends)
     return replace(_skip(site, at, first.fault or first.answer.reason), idle=idle)
@@ -134,25 +125,15 @@ def _skip(site: Site, at: Situation, reason: str, *, exhausted: bool = False) ->
 
 def note(site: Site, at: Situation, outcome: Outcome, reason: str) -> Settled:
     """Skipped, or blocked: a person is needed."""
-    line = edit.note(Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED, reason)
-    return _let_go(
-        site, at, outcome, reason, lambda text, _, task: edit.annotate(text, task, [line])
-    )
+    kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
+    return _let_go(site, at, outcome, reason, edit.note(kind, reason))
 
 
-def _ask(site: Site, at: Situation) -> Settled:
+def _ask(site: Site, at: Situation, asking: StageRecord, ref: str) -> Settled:
     """A question: no attempt, no skip: the task waits for its answer."""
-    stage = Stage.IMPLEMENT if at.facts.saved is Saved.ASKED else Stage.RESEARCH
-    ref = _keep(site, at, f"{at.attempt}-asked") if stage is Stage.IMPLEMENT else ""
-    question = at.files[stage].answer.reason
-
-    def apply(text: str, _: Spec, fresh: Task) -> str:
-        waits = notes.pending(fresh)
-        there = waits is not None and notes.same(question, waits)
-        return text if there else edit.annotate(text, fresh, [notes.question(question, ref)])
-
-    settled = _let_go(site, at, Outcome.ASKED, question, apply)
-    site.sink(QuestionNoted(settled.task, stage, question, ref))
+    question = asking.answer.reason
+    settled = _let_go(site, at, Outcome.ASKED, question, notes.question(question, ref))
+    site.sink(QuestionNoted(settled.task, asking.stage, question, ref))
     return settled
 
 
@@ -161,14 +142,18 @@ def _let_go(
     at: Situation,
     outcome: Outcome,
     detail: str,
-    change: Callable[[str, Spec, Task], str],
+    line: str = "",
+    titles: Sequence[str] = (),
 ) -> Settled:
-    """Drop the ref, then one write: the task is pending again, and `change` says why."""
+    """Drop the ref, then one write: the task is pending again, and a note or subtasks say why."""
     key, _ = at.opened
     drop_start(site, at)
 
     def apply(text: str, parsed: Spec, task: Task) -> str:
-        return change(edit.mark(text, task, Marker.PENDING), parsed, task)
+        text = edit.mark(text, task, Marker.PENDING)
+        if titles:
+            return edit.add_subtasks(text, parsed, task, titles)
+        return edit.annotate(text, task, [line])
 
     site.documents.edit_task(key, apply)
     record.sweep(site.scope)
