@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from kern import plain
 from kern.checks.result import TELLING
@@ -56,20 +55,21 @@ _CLEAR_ALONE = {Code.FAILED, Code.REJECT, Code.FAIL}  # the others are unclear w
 _REASONED = {*(Code.NO_TASK, Code.SKIPPED, Code.DONE, Code.NEEDS_ANSWER), *_CLEAR_ALONE}
 _ALSO = {"REJECTED": Code.REJECT, "REJECTION": Code.REJECT}
 
-# A line begins with a code word after marks (bullets, numbers, ticked boxes, headings, quotes,
-# table bars, emphasis, emoji, tags) and a label or two (`Final answer:`, `**Status**`).
+# A line says a code where that is its first word, behind marks (bullets, numbers, ticked boxes,
+# headings, quotes, table bars, emphasis, emoji, tags) and a label or two (`Final answer:`).
 _MARKS = r"(?:</?[A-Za-z][^<>]*>|(?<=\[)[xX](?=\])|\d{1,3}[.)](?=\s)|[\W_])*+"
 _LABELLED = (
     r"(?i:(?:(?:final|overall|my|the|task|stage)\s++)*+"
     r"(?:answer|code|conclusion|decision|outcome|result|status|verdict)\b)(?=\s*[^\w\s])"
 )
 _WORD = r"([A-Z]++(?:_[A-Z]++)*+)(?!_*[^\W_])"
-_BEGINS = rf"({_MARKS}(?:{_LABELLED}{_MARKS}){{0,2}}+){_WORD}"
-_OR = re.compile(rf"[\s*_`]*+(?:[/|]|or\b)[\s*_`]*+{_WORD}")  # `SUCCESS | FAILED`: a menu
+_LINE = rf"({_MARKS}(?:{_LABELLED}{_MARKS}){{0,2}}+){_WORD}(.*)"
 _WITHDRAWN = r"\[\s*\]|~~"  # a box without its tick, a word struck out
-_GAP = r"(?:[*_`~]|</[^<>]*>)*+[\s:\uff1a.,;!|=>)\]\"'\u2013\u2014-]*+(?:[*_`]++\s)?\s*"
+_MENU = r"[\s*_`]*(?:[/|]|or\b)[\s*_`]*[A-Z_]{4}"  # `SUCCESS | FAILED`: recited
 # A test runner's summary: `FAILED: 0`, `SKIPPED [1] tests/…`, `FAILED tests/a.py::test_b - …`.
-_COUNTS = re.compile(r"[\W_]*\d+[\W_]*$|\s*\[\d+\]|\s+\S+::\S")
+_COUNTS = r"[\W_]*\d+[\W_]*$|\s*\[\d+\]|\s+\S+::\S"
+_GAP = r"[*_`~]*+[\s:\uff1a.,;!|=>)\]\"'\u2013\u2014-]*+(?:[*_`]++\s)?\s*"
+_UNOPENED = r"(\*+|_+|`+)\.?$"  # emphasis at the end of a reason
 _SAYS = re.compile(r"[^\W_]")
 _HEADING = r"(#{1,6})\s+(\S.*)"
 _FENCE = r"`{3,}(?=[^`]*$)|~{3,}"
@@ -77,27 +77,26 @@ _BULLET = r"\s*(?:>\s*)*(?:[-*+]\s+)?"
 _LABELS = ("Files", "Pattern", "Constraint", "Proof")
 _LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
 # What it says of the learnings that it was told: `Used: L7, L12`.
-_NAMED = r"[\W_]*(Used|Misled)[*_`]*\s*:(.*)"
+_VOTE = r"[\W_]*(Used|Misled)[*_`]*\s*:(.*\bL[1-9].*)"
 _ENTRY = r"\bL[1-9]\d{0,8}\b"
 _CUT = "\0"  # where lines were taken out: what stands above it goes on nowhere
 _ITEM = r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
+# A text in a fence, below nothing but lines that announce it, which no subject does.
+_FENCED = r"(?sm)(?:(?:[^`~\n]*[.:!])?[ \t]*\n)*[ \t]*(`{3,}|~{3,})[^`\n]*\n(.*)^\1.*"
 
 
 def message(text: str) -> str:
     """The commit message that an answer is: without a fence around it and what announces that, and
-    without trailers that name a task; empty where it says nothing but a code word. A fence further
-    down is its own.
+    without trailers that name a task; empty where it says nothing but a code word.
     """
-    lines = plain.block(text).strip().splitlines()
-    fenced = [at for at, line in enumerate(lines) if re.match(_FENCE, line)]
-    whole = fenced[:1] == [0] and fenced[-1:] == [len(lines) - 1]
-    announced = lines[0].rstrip()[-1:] in (*".:!",) if lines else False  # which no subject is
-    if (whole and len(fenced) > 1) or (len(fenced) == 2 and (announced or not fenced[0])):
-        lines = lines[fenced[0] + 1 : fenced[-1]]
-    body = [line.rstrip() for line in lines if not line.strip().lower().startswith("kern-task:")]
-    if body and body[-1] in [*Code]:
-        body.pop()
-    words = "\n".join(body).strip()[:_MESSAGE].rstrip()
+    text = plain.block(text).strip()
+    if fenced := re.fullmatch(_FENCED, text):
+        text = fenced[2]
+    lines = [line.rstrip() for line in text.splitlines()]
+    lines = [line for line in lines if not line.strip().lower().startswith("kern-task:")]
+    if lines and lines[-1] in [*Code]:
+        lines.pop()
+    words = "\n".join(lines).strip()[:_MESSAGE].rstrip()
     ends = words.splitlines()[:1] + words.splitlines()[-1:]
     return "" if any(line.partition(":")[0] in [*Code] for line in ends) else words
 
@@ -116,15 +115,6 @@ class Answer:
     misled: tuple[str, ...] = ()  # and those that led it astray
 
 
-class _Said(NamedTuple):
-    """One line that begins with a code word."""
-
-    codes: tuple[Code, ...]
-    reason: str
-    announces: bool  # what stands below it
-    counts: bool  # as a test runner's summary does
-
-
 def parse(role: Role, text: str) -> Answer:
     """Never raises: what cannot be read is `UNCLEAR`."""
     lines = plain.block("\n".join(text.splitlines())).split("\n")
@@ -132,17 +122,14 @@ def parse(role: Role, text: str) -> Answer:
     if not speaking:
         return Answer(Code.UNCLEAR, "the answer is empty")
     fenced = _fenced(lines)
-    spoken = _said(role, lines, fenced, speaking)
-    codes = {code for one in spoken.values() for code in one.codes}
-    code = min(codes, key=CARE[role].index, default=Code.UNCLEAR)
-    reason, below = _why(code, lines, spoken)
+    codes = _codes(role, lines, fenced, speaking)
+    code = min((code for code, _ in codes.values()), key=CARE[role].index, default=Code.UNCLEAR)
+    reason, *below = _why(code, lines, codes)
     if code in _REASONED and not reason:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
-    headings = _named(lines, fenced) if role is Stage.IMPLEMENT else {}
-    rest = _without(
-        lines, fenced, {*headings, *(() if code is Code.UNCLEAR else (*spoken, *below))}
-    )
+    votes = _votes(lines, fenced) if role is Stage.IMPLEMENT else {}
+    rest = _without(lines, fenced, {*votes, *(() if code is Code.UNCLEAR else (*codes, *below))})
     if code is Code.UNCLEAR and role is Stage.RESEARCH:  # findings: they are what was asked for
         code, reason = Code.READY, ""
     elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
@@ -156,118 +143,91 @@ def parse(role: Role, text: str) -> Answer:
         subtasks=_subtasks(section(rest, "Subtasks")),
         listed=section(rest, "Tasks") or section(rest, "Changes"),
         body="\n".join(line for line in rest if line != _CUT).strip(),
-        disputed=len(codes) > 1,
-        used=_ids(headings, "Used"),
-        misled=_ids(headings, "Misled"),
+        disputed=len({code for code, _ in codes.values()}) > 1,
+        used=_ids(votes, "Used"),
+        misled=_ids(votes, "Misled"),
     )
 
 
 # ---------------------------------------------------------------- the code
 
 
-def _said(
+def _codes(
     role: Role, lines: Sequence[str], fenced: Sequence[bool], speaking: Sequence[int]
-) -> dict[int, _Said]:
-    """The lines that count: near the end, for a judge also the first, for stage 3 wherever they
-    stand. What stands in a code block, or in a test runner's summary, counts where nothing beside
-    it does: it may be quoted.
+) -> dict[int, tuple[Code, str]]:
+    """The lines that say a code, with their reasons: near the end, for a judge also the first, for
+    stage 3 wherever they stand. What stands in a code block, or in a test runner's summary, counts
+    where nothing beside it does: it may be quoted.
     """
     if role is not Stage.COMMIT:
         speaking = [*(speaking[:-LAST][:1] if role is Aide.JUDGE else ()), *speaking[-LAST:]]
-    codes = {at: one for at in speaking if (one := _read(role, lines[at]))}
+    matches = {at: match for at in speaking if (match := re.match(_LINE, lines[at]))}
+    codes, counted = dict[int, tuple[Code, str]](), set[int]()
+    for at, (marks, word, rest) in ((at, match.groups()) for at, match in matches.items()):
+        code = next((code for code in CARE[role] if code == _ALSO.get(word, word)), None)
+        if code and not re.search(_WITHDRAWN, marks) and not re.match(_MENU, rest):
+            codes[at] = code, _reason(rest)
+            counted |= {at} if re.match(_COUNTS, rest) else set()
     codes = {at: one for at, one in codes.items() if not fenced[at]} or codes
-    return {at: one for at, one in codes.items() if not one.counts} or codes
+    return {at: one for at, one in codes.items() if at not in counted} or codes
 
 
-def _read(role: Role, line: str) -> _Said | None:
-    match = re.match(_BEGINS, line)
-    code = _code(role, match[2]) if match else None
-    anywhere = role is Stage.COMMIT
-    if not match or not code or (not anywhere and re.search(_WITHDRAWN, match[1])):
-        return None
-    codes, end = [code], match.end()
-    while (other := _OR.match(line, end)) and (code := _code(role, other[1])):
-        codes.append(code)
-        end = other.end()
-    announces = line.lstrip().startswith("#") or line.rstrip(" *_`").endswith((":", "\uff1a"))
-    counts = not anywhere and _COUNTS.match(line, end) is not None
-    return _Said(tuple(codes), _reason(match[1], line[end:]), announces, counts)
-
-
-def _code(role: Role, word: str) -> Code | None:
-    return next((code for code in CARE[role] if code == _ALSO.get(word, word)), None)
-
-
-def _reason(before: str, rest: str) -> str:
+def _reason(rest: str) -> str:
     """What follows a code word, without the marks that hold both."""
-    gap = re.match(_GAP, rest)
-    text = plain.line(rest[gap.end() if gap else 0 :]).rstrip(" |")
-    text = re.sub(r"(?:</\w+>)+\Z", "", text)
-    closing = before[len(before.rstrip("*_`")) :][::-1]
-    if closing and closing not in rest[: len(closing) + 2]:
-        text = text.removesuffix(".") if text.endswith(f"{closing}.") else text
-        text = text.removesuffix(closing)
+    text = re.sub(_GAP, "", re.sub(r"</\w+>", "", rest), count=1)
+    text = plain.line(text).rstrip(" |")
+    if (end := re.search(_UNOPENED, text)) and text.count(end[1]) == 1:
+        text = text[: end.start()]
     text = text if text.endswith("..") else text.removesuffix(".")
     return text if _SAYS.search(text) else ""
 
 
-def _why(code: Code, lines: Sequence[str], codes: Mapping[int, _Said]) -> tuple[str, list[int]]:
-    """The reason for the code, and the line that holds it where that is another one."""
-    for at in sorted((at for at, one in codes.items() if code in one.codes), reverse=True):
-        if codes[at].reason or code not in _REASONED:
-            return codes[at].reason, []
-        if below := _below(code, lines, codes, at):
-            return plain.line(re.sub(_BULLET, "", lines[below], count=1)), [below]
-    return "", []
-
-
-def _below(code: Code, lines: Sequence[str], codes: Mapping[int, _Said], at: int) -> int:
-    """The next line; one further down for a code that announces it, and for a REJECT. 0: none."""
-    for index in range(at + 1, len(lines)):
-        line = lines[index].strip()
-        heading = bool(re.fullmatch(_HEADING, line))
-        blank = not _SAYS.search(line) or bool(re.match(_FENCE, line))
-        stops = heading or (blank and not codes[at].announces)
-        if index in codes or (stops and code is not Code.REJECT):
-            return 0
-        if not (blank or heading):
-            return index
-    return 0
+def _why(
+    code: Code, lines: Sequence[str], codes: Mapping[int, tuple[Code, str]]
+) -> tuple[str, *tuple[int, ...]]:
+    """The reason for the code, and the line that holds it where that is the one below."""
+    for at in reversed([at for at, (said, _) in codes.items() if said is code]):
+        if reason := codes[at][1]:
+            return (reason,)
+        further = range(at + 1, len(lines))
+        below = next((n for n in further if _SAYS.search(lines[n]) and not _is_fence(lines[n])), at)
+        if code in _REASONED and below not in codes and not re.match(_HEADING, lines[below]):
+            return plain.line(re.sub(_BULLET, "", lines[below], count=1)), below
+    return ("",)
 
 
 # ---------------------------------------------------------------- the rest
 
 
-def _named(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[str]]:
+def _votes(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[str]]:
     """The lines that name entries of LEARNINGS.md, outside code."""
-    headings = {at: match for at, line in enumerate(lines) if (match := re.fullmatch(_NAMED, line))}
-    return {at: one for at, one in headings.items() if not fenced[at] and re.search(_ENTRY, one[2])}
+    matches = {at: re.fullmatch(_VOTE, line) for at, line in enumerate(lines) if not fenced[at]}
+    return {at: match for at, match in matches.items() if match}
 
 
-def _ids(headings: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
-    rest = " ".join(match[2] for match in headings.values() if match[1] == label)
+def _ids(votes: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
+    rest = " ".join(match[2] for match in votes.values() if match[1] == label)
     return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
 
 
 def _without(lines: Sequence[str], fenced: Sequence[bool], drop: set[int]) -> list[str]:
     """The lines, those that are taken out marked, with a code block that holds nothing else."""
-    fences = {at for at, line in enumerate(lines) if re.match(_FENCE, line.strip())} - drop
+    fences = {at for at, line in enumerate(lines) if _is_fence(line)} - drop
     alone = {at for at in drop if fenced[at] and {at - 1, at + 1} <= fences}
     dropped = drop | {edge for at in alone for edge in (at - 1, at + 1)}
     return [_CUT if at in dropped else line for at, line in enumerate(lines)]
 
 
 def _findings(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """What `_LABELS` name, wherever the answer states it; else its beginning."""
+    """What `_LABELS` name, each up to a heading or the first blank line below; else all of it."""
     findings = dict[str, list[str]]()
-    label, inline = "", False
+    label = ""
     for line in lines:
         if match := re.fullmatch(_LABEL, line):
             label = next(one for one in _LABELS if one[:2] == match[1][:2])
             line = match["text"] or ""
-            inline = bool(line)
-        elif line.startswith(("#", _CUT)) or (inline and not line.strip()):
-            label = ""  # a label alone on its line runs on over blank ones
+        elif line.startswith(("#", _CUT)) or (label in findings and not line.strip()):
+            label = ""
         if label and (text := line.strip().lstrip("-*+ ")):
             findings.setdefault(label, []).append(text)
     rows = [(one, plain.line("; ".join(findings[one]))) for one in _LABELS if one in findings]
@@ -287,6 +247,10 @@ def section(lines: Sequence[str], title: str) -> str:
         elif heading and heading[2].rstrip(": ") == title:
             depth = len(heading[1])
     return textwrap.dedent("\n".join(inside).expandtabs(4).strip("\n")).rstrip()
+
+
+def _is_fence(line: str) -> bool:
+    return re.match(_FENCE, line.strip()) is not None
 
 
 def _fenced(lines: Sequence[str]) -> list[bool]:

@@ -23,7 +23,7 @@ Name its files, with "(new)" behind each that is still to be made. A reason or a
 file, command or words of the task it is about.
 """
 
-_CODES = {(code.casefold(),) for code in Code}
+_CODES = rf"^ (?:{'|'.join(code.casefold() for code in Code)})(?= )"
 _FEW = 3  # words by which the beginning of a line is known
 _CALL = (
     r"[\s`]*(?:(?:json|xml|tool_\w+)\b)?\s*(?:<\|?(?:tool|function)(?:_calls?|_use)?\b"
@@ -72,23 +72,19 @@ def repeats(text: str, reason: str, prompt: str, task: str) -> bool:
     """Whether it says nothing but lines of the prompt, gives one of them as its reason, or names
     the files of an example. What the task says itself is its own.
     """
-    own, whole = _joined(_words(task)), _joined(_words(prompt))
-    lines = {_words(line) for line in prompt.splitlines()}
+    own, whole, why = _words(task), _words(prompt), _words(reason)
+    lines = [_words(line) for line in prompt.splitlines()]
 
-    def is_kerns(words: tuple[str, ...]) -> bool:
-        is_known = words in lines or (len(words) >= _FEW and _joined(words) in whole)
+    def is_kerns(words: str) -> bool:
+        is_known = words in lines or (len(words.split()) >= _FEW and words in whole)
         about = answer.FOREIGN in words and answer.FOREIGN in task
-        return is_known and not about and _joined(words[words[:1] in _CODES :]) not in own
+        return is_known and not about and re.sub(_CODES, "", words) not in own
 
-    reply_lines = [words for line in text.splitlines() if (words := _words(line))]
-    reply_lines = [words for words in reply_lines if words not in _CODES]
-    reason_words = _words(reason)
-    begins = any(
-        line[at : at + len(reason_words)] == reason_words for line in lines for at in (0, 1)
-    )
-    if len(reason_words) >= _FEW and begins and is_kerns(reason_words):
+    begins = any(re.match(rf"(?: \w+)?{why}", line) for line in lines)
+    if len(why.split()) >= _FEW and begins and is_kerns(why):
         return True
-    return bool(reply_lines and all(map(is_kerns, reply_lines))) or answer.is_foreign(text, task)
+    replies = [one for one in map(_words, text.splitlines()) if re.sub(_CODES, "", one).strip()]
+    return bool(replies and all(map(is_kerns, replies))) or answer.is_foreign(text, task)
 
 
 def is_missing(parsed: Answer, task: str, knows: Callable[[str], bool]) -> bool:
@@ -106,14 +102,14 @@ def names(reason: str, task: str, knows: Callable[[str], bool]) -> bool:
     """Whether it says what it is about."""
     if re.search(_NAME, reason):
         return True
-    stems = {word[:_STEM] for word in _words(task)} - {word[:_STEM] for word in _COMMON.split()}
-    words = [word for word in _words(reason) if len(word) >= _FEW][:_MOST]
+    stems = {word[:_STEM] for word in _words(task).split()} - {
+        word[:_STEM] for word in _COMMON.split()
+    }
+    words = [word for word in _words(reason).split() if len(word) >= _FEW][:_MOST]
     return any(word[:_STEM] in stems or (len(word) >= _STEM and knows(word)) for word in words)
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(re.findall(r"\w+", text.casefold()))
-
-
-def _joined(words: tuple[str, ...]) -> str:
+def _words(text: str) -> str:
+    """In lower case, each between blanks."""
+    words = re.findall(r"\w+", text.casefold())
     return f" {' '.join(words)} "
