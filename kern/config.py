@@ -3,15 +3,13 @@ executed by reading it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kern import endpoint, many, models, plain, toml
-from kern.endpoint import Endpoint
+from kern import models, plain, toml
 from kern.model import HIDDEN, Aide, Role, Stage
-from kern.models import Choices
-from kern.toml import Wrong
+from kern.models import Choices, Endpoint
 
 FILE = "kern.toml"
 PERSON = "~/.config/kern/config.toml"
@@ -37,10 +35,14 @@ class Gate:
     command: str  # for sh
     timeout: float = _GATE_S  # 0: none
     strict: bool = False  # blocks also where it was red before the task
-    known_red: bool = False  # red before any task, which stops no run
+    red: str = ""  # "known": red before any task, which stops no run
     room: bool = True  # in a tree that holds exactly what is to be committed, where there is one
     again: int | None = None  # how often it runs once more where it is red; None: as kern chooses
     hidden: str | None = None  # of a hidden one: the folder that is laid over the tree
+
+    @property
+    def known_red(self) -> bool:
+        return self.red == "known"
 
     @property
     def shown(self) -> str:
@@ -56,59 +58,52 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    run: float = 0
+    run: float = 0  # US dollars as the agents count them, API-equivalent
     task: float = 0  # in all runs
-    run_tokens: int = 0
-    task_tokens: int = 0
-
-
-def _left(bounds: Iterable[tuple[float, float]], least: float) -> float:
-    """For the next stage, of what may be used and what is; 0: no bound."""
-    rests = [most - used for most, used in bounds if most]
-    return max(min(rests), least) if rests else 0
+    run_tokens: float = 0
+    task_tokens: float = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """As many as may be used; 0: no bound."""
-
-    run: float = 0
-    task: float = 0
-    stage: float = 0
-
-    def left(self, spent: Spent) -> float:
-        used = (self.run, spent.run_tokens), (self.task, spent.task_tokens), (self.stage, 0)
-        return _left(used, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """US dollars as the agent counts them, API-equivalent; 0: no bound."""
-
-    run: float = 0
-    task: float = 0
-    stage: float = 0
-    tokens: Tokens = field(default_factory=Tokens)
-
-    def within(self, run: float) -> "Budget":
-        """With what the command line says of a run, where it says something."""
-        return replace(self, run=run or self.run)
+class Budget(Spent):
+    """What may be spent; 0: no bound."""
 
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
-        tokens = self.tokens
         for what, most, used in (("run", self.run, spent.run), ("task", self.task, spent.task)):
             if most and used > most - _MARGIN:
                 return f"the {what}'s budget is used up: ${used:.2f} of ${most:.2f}"
-        counts = ("run", tokens.run, spent.run_tokens), ("task", tokens.task, spent.task_tokens)
-        for what, most, used in counts:
+        for what, most, used in (
+            ("run", self.run_tokens, spent.run_tokens),
+            ("task", self.task_tokens, spent.task_tokens),
+        ):
             if most and used >= most:
-                return f"the {what}'s tokens are used up: {used:,} of {most:,.0f}"
+                return f"the {what}'s tokens are used up: {used:,.0f} of {most:,.0f}"
         return ""
 
     def left(self, spent: Spent) -> float:
-        used = (self.run, spent.run), (self.task, spent.task), (self.stage, 0)
-        return round(_left(used, _MARGIN), 4)
+        """US dollars for the next stage; 0: no bound."""
+        bounds = (self.run, spent.run), (self.task, spent.task)
+        rests = [most - used for most, used in bounds if most]
+        return round(max(min(rests), _MARGIN), 4) if rests else 0
+
+    def left_tokens(self, spent: Spent) -> float:
+        bounds = (self.run_tokens, spent.run_tokens), (self.task_tokens, spent.task_tokens)
+        rests = [most - used for most, used in bounds if most]
+        return max(min(rests), 1) if rests else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """What each of several tasks at once needs, where no sandbox shows it your ignored files."""
+
+    copy: tuple[str, ...] = ()  # paths of the person's tree
+    setup: str = ""  # for sh, once
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What it would start, a line each."""
+        return (f"worktree setup: {self.setup}",) if self.setup else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ class Settings:
     keep: tuple[str, ...] = ()  # paths that are the tests', beside those of checks/measures.toml
     strict_tests: bool = False  # what is green only with its own changes of the tests has failed
     budget: Budget = field(default_factory=Budget)
-    fleet: many.Many = field(default_factory=many.Many)
+    worktree: Worktree = field(default_factory=Worktree)
     notify: str = ""  # for sh; the person's to say
     hidden: Gate | None = None  # the person's, of which no agent learns more than its end
     allow_red: bool = False  # of the command line
@@ -149,55 +144,80 @@ class Settings:
 # ---------------------------------------------------------------- what a file may say
 
 
-def _gate(value: Any) -> Any:
-    row = _GATE(value)
-    if known_red := row.pop("red", "") == "known":
-        row["known_red"] = True
-    if row.get("strict") and known_red:
-        hint = "a strict gate must be green before the first task: take one of the two off"
-        raise Wrong('{} is both strict and red = "known"', hint)
-    return row
-
-
-def _gates(value: Any) -> Any:
-    names = dict.fromkeys(value if isinstance(value, dict) else (), _gate)
-    return toml.table({**names, **_NO_GATES})(value)
-
-
 _SINGLE: toml.Rows = {
     "agents": models.agents,
     "max_wait": toml.seconds,
     "keep": toml.texts("paths"),
     "strict_tests": toml.flag,
 }
-_NO_GATES: toml.Rows = {
-    **dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}"),
-    "final": "write it below a last task in SPEC.md: > **Gate:** `make all`",
-}
 _GATE = toml.command(
+    timeout=toml.seconds,
     strict=toml.flag,
     room=toml.flag,
     again=toml.one_of([0, 1]),
     red=toml.one_of(["known"], 'red = "known"'),
     known_red='write red = "known"',
 )
-_BOUNDS = toml.table(dict.fromkeys(("run", "task", "stage"), toml.amount))
+
+
+class Tokens(float):
+    """A bound of them, where others are US dollars."""
+
+
+_COUNT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?([kM]?) tokens")
+_BOUND = toml.value('US dollars, or a text like "50M tokens"; 0 for no bound', toml.is_amount)
+
+
+def _bound(value: Any) -> float:
+    count = _COUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    return (
+        Tokens(float(count[1]) * {"k": 1e3, "M": 1e6}.get(count[2], 1)) if count else _BOUND(value)
+    )
+
+
+def _budget(value: Any) -> Budget:
+    bounds = _BOUNDS(value).items()
+    return Budget(**{f"{key}_tokens" if type(one) is Tokens else key: one for key, one in bounds})
+
+
+_BOUNDS = toml.table(
+    {"run": _bound, "task": _bound, "stage": 'take it out, or bound the task'}
+)
+# Within the working tree: what lies elsewhere is none of a worktree's.
+_PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
+_WORKTREE = toml.table(
+    {
+        "copy": toml.texts(
+            "paths within the repository", _PATH, 'copy = [".env", "conf/local.yml"]'
+        ),
+        "setup": toml.value("a command", toml.is_text, 'setup = "uv sync --frozen"'),
+        "link": "take it out: in a sandbox workers see what git ignores in your tree; without one "
+        "setup makes it (kern help guide)",
+    }
+)
 _AGENTS_LOOK = "take it out, and name the command in AGENTS.md: implement runs it itself"
 _MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
+ELSEWHERE: toml.Rows = {  # what neither file says any more
+    "awake": "take it out: KERN_AWAKE=off in the environment says it",
+    "remote": "git remote add kern URL, in the repository",
+    "scheduler": "kern --scheduler host:8786",
+    "fleet": "git remote add kern URL, and kern --scheduler host:8786",
+}
 _ROWS: toml.Rows = {
     **_SINGLE,
-    "gates": _gates,
+    "gates": toml.each(_GATE),
     "stages": models.BY_ROLE,
-    "max_cost": _BOUNDS,
-    "max_tokens": _BOUNDS,
-    "worktree": many.WORKTREE,
+    "max_cost": _budget,
+    "worktree": _WORKTREE,
     "commands": models.COMMANDS,
     "sandbox": toml.table({**dict.fromkeys(OPENS, toml.texts("texts")), "mode": _MINE}),
-    "agent": toml.table({"http": endpoint.read, "output": "take it out: kern chooses"}),
+    "agent": toml.table({"http": models.endpoint, "output": "take it out: kern chooses"}),
     # ------------------------------------------------------------ as earlier kerns had them
+    **ELSEWHERE,
     "models": 'write [stages.ROLE], and below it: model = "NAME"',
     "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '
     'test = { run = "make test", timeout = "20m" }',
+    "max_tokens": 'write [max_cost], and below it: task = "5M tokens"',
     **dict.fromkeys(("probes", "snapshot"), _AGENTS_LOOK),
     "max_failures": "take it out: three tasks in a row without a result end the run",
     "max_minutes": "kern --until 07:00 ends a run",
@@ -206,8 +226,7 @@ _ROWS: toml.Rows = {
     "search": "take it out: git grep finds what kern search does not read",
     "branch": "git switch -c NAME, then kern",
     "jobs": "kern -j 4",
-    "scheduler": "kern --scheduler host:8786",
-    **dict.fromkeys(("notify", "fleet", "awake", "remote", "hidden"), _MINE),
+    **dict.fromkeys(("notify", "hidden"), _MINE),
 }
 
 
@@ -219,17 +238,15 @@ def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
     data = data.encode("utf-8", "replace") if isinstance(data, str) else data
     settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
-    gates, http = settings.get("gates", {}), settings.get("agent", {}).get("http")
+    http, stages = settings.get("agent", {}).get("http"), settings.get("stages", {})
     return Settings(
-        gates=tuple(Gate(name, **row) for name, row in gates.items()),
-        timeouts=models.timeouts(settings),
-        models=models.of_settings(settings),
-        budget=Budget(
-            **settings.get("max_cost", {}), tokens=Tokens(**settings.get("max_tokens", {}))
-        ),
+        gates=tuple(Gate(name, **row) for name, row in settings.get("gates", {}).items()),
+        timeouts={role: row["timeout"] for role, row in stages.items() if "timeout" in row},
+        models=models.of_settings(stages),
+        budget=settings.get("max_cost", Budget()),
         commands=settings.get("commands", {}),
         asks=settings.get("sandbox", {}),
         endpoint=http and replace(http, theirs=True),
-        fleet=many.of_settings(settings),
+        worktree=Worktree(**settings.get("worktree", {})),
         **{key: settings[key] for key in _SINGLE if key in settings},
     )

@@ -1,7 +1,5 @@
 """What agent CLIs read or obey of a project by themselves, whichever of them runs."""
 
-import hashlib
-
 # From the top level. They make it start programs.
 SETTINGS = (
     *(".claude/settings.json", ".claude/settings.local.json", ".mcp.json"),
@@ -19,8 +17,3 @@ SKILL = f"{HOME}/skills/kern/SKILL.md"
 OURS = r"(?ms)^<!-- kern: .*?-->\s*"
 # Variables that name the folder for temporary files.
 TEMPORARY = ("TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR")
-
-
-def digest(data: bytes) -> str:
-    """Tells the contents that a person has seen from others."""
-    return hashlib.sha256(data).hexdigest()[:12]

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from kern import endpoint, plain, toml
+from kern import models, plain, toml
+from kern.config import ELSEWHERE, OPENS, PERSON, Gate, Settings
 from kern.config import FILE as CONFIG
-from kern.config import OPENS, PERSON, Gate, Settings
-from kern.endpoint import Endpoint
+from kern.models import Endpoint
 
 FILE = PERSON
 
@@ -40,8 +40,6 @@ class Person:
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
-    remote: str = ""  # of a cluster's workers
-    awake: bool = True  # the machine, while a run is on
     hidden: Mapping[str, Gate] = field(default_factory=dict)  # by the top level of a repository
 
 
@@ -61,13 +59,10 @@ _TABLE = toml.table(
 )
 _ROWS: toml.Rows = {
     "sandbox": lambda given: _TABLE({"mode": given} if isinstance(given, str) else given),
-    "agent": toml.table({"http": endpoint.read}),
+    "agent": toml.table({"http": models.endpoint}),
     "notify": toml.text,
-    "remote": toml.text,
-    "awake": toml.flag,
     "hidden": toml.each(toml.command(folder=toml.text)),
-    "scheduler": "take it out, and type: kern --scheduler host:8786",
-    "fleet": "write remote above the first table",
+    **ELSEWHERE,
     "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
 }
 
@@ -79,12 +74,13 @@ def mode(value: str, where: str) -> Mode:
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
-    gate = toml.read(data, origin, _ROWS)
-    table, http = gate.pop("sandbox", {}), gate.pop("agent", {}).get("http")
-    for top, row in gate.get("hidden", {}).items():
-        folder = row.pop("folder", "")
-        gate["hidden"][top] = Gate("hidden", **row, strict=True, hidden=folder)
-    return Person(Holding(**table), http, **gate)
+    settings = toml.read(data, origin, _ROWS)
+    hidden = {
+        top: Gate("hidden", row["command"], strict=True, hidden=row.get("folder", ""))
+        for top, row in settings.get("hidden", {}).items()
+    }
+    http = settings.get("agent", {}).get("http")
+    return Person(Holding(**settings.get("sandbox", {})), http, settings.get("notify", ""), hidden)
 
 
 _LOCAL = ("localhost:", "127.0.0.1:", "[::1]:")
@@ -113,5 +109,5 @@ def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 def over(own: Person, theirs: Settings, hidden: Gate | None = None) -> Settings:
     """A repository's settings with the person's."""
-    fleet, endpoint = replace(theirs.fleet, remote=own.remote), theirs.endpoint or own.endpoint
-    return replace(theirs, endpoint=endpoint, notify=own.notify, fleet=fleet, hidden=hidden)
+    endpoint = theirs.endpoint or own.endpoint
+    return replace(theirs, endpoint=endpoint, notify=own.notify, hidden=hidden)

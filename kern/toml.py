@@ -80,8 +80,8 @@ def each(reader: Read) -> Read:
 
 
 def command(**more: Read | str) -> Read:
-    """A command, alone or in a table with a time-out and what `more` names."""
-    rows = table({"run": text, "timeout": seconds, **more})
+    """A command, alone or in a table with what `more` names."""
+    rows = table({"run": text, **more})
 
     def reader(got: Any) -> dict[str, Any]:
         got = {"run": got} if isinstance(got, str) else got
@@ -113,7 +113,7 @@ def texts(expected: str, pattern: str = r"(?s).*\S.*", hint: str = "") -> Read:
 
 def matching(pattern: str, expected: str, hint: str = "") -> Read:
     """A text that matches."""
-    return value(expected, lambda given: _text(given) and re.fullmatch(pattern, given), hint)
+    return value(expected, lambda given: is_text(given) and re.fullmatch(pattern, given), hint)
 
 
 def one_of(words: Collection[object], hint: str = "") -> Read:
@@ -123,23 +123,21 @@ def one_of(words: Collection[object], hint: str = "") -> Read:
     return value(f"one of {', '.join(map(str, words))}", known, hint)
 
 
-def _text(got: Any) -> bool:
+def is_text(got: Any) -> bool:
     return isinstance(got, str) and "\0" not in got
 
 
-def _amount(got: Any) -> bool:
+def is_amount(got: Any) -> bool:
     return type(got) in (int, float) and 0 <= got < _MOST
 
 
-text = value("a text", _text)
+text = value("a text", is_text)
 flag = value("true or false", lambda given: isinstance(given, bool))
-amount = value("a number, 0 for no bound", _amount)
-whole = value("a whole number, 0 for no bound", lambda one: _amount(one) and type(one) is int)
 
 
 def seconds(got: Any) -> float:
     """`90`, `"90s"`, `"10m"`, `"1h30m"`."""
-    amount = plain.seconds(got) if isinstance(got, str) else got if _amount(got) else None
+    amount = plain.seconds(got) if isinstance(got, str) else got if is_amount(got) else None
     if amount is None:
         raise Wrong('{} must be seconds, or "90s", "10m", "1h30m"; 0 for none', got=got)
     return float(amount)

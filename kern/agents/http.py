@@ -11,9 +11,9 @@ from kern.agents import faults, places, protocol, transcript
 from kern.agents.places import Place
 from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import Act, Stage
+from kern.models import Endpoint
 
 _LOOP = f"{__file__.removesuffix('.py')}_loop.py"
 _EDIT = '[agent.http] in kern.toml: url = "http://localhost:11434/v1"; model = "qwen3-coder"'

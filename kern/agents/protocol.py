@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, NamedTuple
 from kern.agents import transcript
 from kern.agents.places import Place
 from kern.agents.transcript import Object
-from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import Act, Aide, Role
+from kern.models import Endpoint
 
 # ---------------------------------------------------------------- one process
 

@@ -79,7 +79,7 @@ def run(
         models=of_options(model or (), agent or ()),
         leave=leave(trust),
         until=until or 0,
-        jobs=jobs or "",
+        jobs=jobs or 0,
         scheduler=scheduler,
     )
     return launch.run(chosen, iterations, task, dry=dry_run, verbose=verbose)

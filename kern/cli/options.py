@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -47,14 +46,6 @@ def clock(text: str) -> float:
     return (then if then > now else then + timedelta(days=1)).timestamp()
 
 
-def jobs(text: str) -> str:
-    """A number of tasks, as text, or `auto`."""
-    if text != "auto" and not (re.fullmatch(r"[1-9][0-9]{0,3}", text) and int(text) <= 1000):
-        what = f"-j must be a whole number from 1 to 1000, or auto, not {plain.line(text, 80)!r}"
-        raise UsageError(what, hint="kern -j 4; kern -j auto")
-    return text
-
-
 def tasks(incomplete: str) -> Iterator[tuple[str, str]]:
     """Completes a task by its number; the shell shows its text."""
     from kern.model import SPEC
@@ -86,9 +77,7 @@ Model = Annotated[Names, Option(metavar="NAME", help=_MODEL)]
 Agent = Annotated[Names, Option(metavar="NAME", help="Who runs all stages; or ROLE=NAME.")]
 UntilDone = Annotated[bool, Option("--until-done", help="Then review, add tasks, and go on.")]
 Until = Annotated[float | None, Option(metavar="TIME", parser=clock, help=_UNTIL)]
-Jobs = Annotated[
-    str | None, Option("-j", "--jobs", metavar="N", parser=jobs, help="So many at once, or auto.")
-]
+Jobs = Annotated[int | None, Option("-j", "--jobs", metavar="N", min=1, max=1000, help="So many.")]
 Only = Annotated[
     str | None, Option(metavar="TASK", autocompletion=tasks, help=f"Only one. {_TASK}")
 ]

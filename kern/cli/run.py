@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kern import many, plain
+from kern import plain
 from kern.cli.options import DELAY, ITERATIONS
 from kern.errors import Exit, UsageError
 from kern.fleet import run as fleet
@@ -56,12 +56,11 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
     left is settled first by a run that goes on by itself.
     """
     where = options.scheduler
-    jobs = options.jobs or many.AUTO * bool(where)
     if os.environ.get("KERN_FLEET"):
         if not site.rooms.mounted:
             worktree.set_up(site)
         return None
-    if options.until_done or not jobs:
+    if options.until_done or not (options.jobs or where):
         # Worktrees, or what was printed there.
         unfinished = (site.scope.folder / worktree.FOLDER).is_dir()
         if unfinished or refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
@@ -73,7 +72,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             hint="kern -j 2 carries out two tasks at once; kern 10 60 one after the other",
         )
     if not where:
-        return fleet.run(site, jobs, console.of_worker)
+        return fleet.run(site, options.jobs, console.of_worker)
     try:
         from kern.fleet.cluster import Cluster
     except ModuleNotFoundError as exc:
@@ -81,6 +80,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             f"a cluster needs dask, and Python finds no module {exc.name}",
             hint="pip install 'kern[dask]', on each of its machines",
         ) from None
-    with contextlib.closing(Cluster(where, remote=site.caller.settings.fleet.remote)) as cluster:
+    remote = site.repo.run("remote", "get-url", "kern")[1].decode().strip()
+    with contextlib.closing(Cluster(where, remote=remote)) as cluster:
         cluster.connect()  # or its fault is told before anything begins
-        return fleet.run(site, jobs, console.of_worker, cluster.hire)
+        return fleet.run(site, options.jobs, console.of_worker, cluster.hire)

@@ -18,7 +18,7 @@ from typing import Any
 
 import distributed
 
-from kern import __version__, many, person, plain
+from kern import __version__, plain
 from kern.errors import Exit, KernError, UsageError
 from kern.fleet import worktree
 from kern.fleet.run import Hired
@@ -136,17 +136,16 @@ class Cluster:
     _sent: set[str] = field(default_factory=set)  # refs on the remote
     _one: threading.Lock = field(default_factory=threading.Lock)
 
-    def hire(self, yard: Yard, jobs: str, tasks: int) -> Hired:
+    def hire(self, yard: Yard, jobs: int, tasks: int) -> Hired:
         """As `run.here` does on this machine; a task waits for a worker. Raises UsageError."""
         if not self.remote:
             raise UsageError(
                 "a cluster needs a git remote that this machine and its workers share",
-                hint=f'name it in {person.FILE}: remote = "ssh://host/path.git" (a bare '
-                "repository is enough)",
+                hint="git remote add kern ssh://host/path.git (a bare repository is enough)",
             )
         self.repo = yard.repo
         slots = sum(self._client.nthreads().values()) or 1  # tasks that its workers take at once
-        return min(slots if jobs == many.AUTO else int(jobs), tasks), self.carry, self.halt
+        return min(jobs or slots, tasks), self.carry, self.halt
 
     def carry(self, job: Job) -> Work:
         """Dask's faults, of whatever kind, are the worker's."""

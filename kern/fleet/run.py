@@ -14,7 +14,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from kern import errors, many, plain
+from kern import errors, plain
 from kern.errors import Exit, KernError
 from kern.events import Outage, Sent
 from kern.fleet import work, worktree
@@ -41,17 +41,23 @@ _GRACE_S = 5.0  # an agent is ended by its own kern
 # For the jobs that were asked for and the tasks that are there: how many workers, what each is
 # called with, and what stops those elsewhere, or with `True` ends them.
 Hired = tuple[int, Carry, Callable[[bool], None]]
-Hire = Callable[[Yard, str, int], Hired]
+Hire = Callable[[Yard, int, int], Hired]
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
 
 
-def here(yard: Yard, jobs: str, tasks: int) -> Hired:
-    """Kerns on this machine."""
-    count = many.workers(jobs, *process.machine(), tasks)
-    return count, lambda job: worktree.carry_out(yard, job), lambda now: None
+def here(yard: Yard, jobs: int, tasks: int) -> Hired:
+    """Kerns on this machine: as many as were asked for, since tasks may be added meanwhile."""
+    return jobs, lambda job: worktree.carry_out(yard, job), lambda now: None
 
 
-def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
+def told(jobs: int, scheduler: str) -> str:
+    """How many tasks at once, and where. `scheduler`: of the cluster, if there is one."""
+    number = f"tasks at once: {jobs}" if jobs else "as many tasks at once as it can bear"
+    where = f"the cluster at {scheduler}" if scheduler else "this machine, each in a worktree"
+    return f"{number}, on {where}: kern help guide"
+
+
+def run(site: Site, jobs: int, tell: Tell, hire: Hire = here) -> int:
     """The exit code."""
     options, fleet = site.options, Fleet(site)
     fleet.finish()  # what is in progress in the person's own tree
@@ -59,8 +65,8 @@ def run(site: Site, jobs: str, tell: Tell, hire: Hire = here) -> int:
     fleet.count, fleet.carry, fleet.halt = hire(fleet.yard, jobs, tasks)
     fleet.tell, fleet.afar = tell, hire is not here
     first = summary.begun(site)
-    where = many.told(str(fleet.count), options.scheduler)
-    asks = (*site.caller.settings.fleet.asks, *first.commands)
+    where = told(fleet.count, options.scheduler)
+    asks = (*site.caller.settings.worktree.asks, *first.commands)
     yours = preflight.yours(site.repo, "workers")
     site.sink(replace(first, commands=asks, lands=f"{first.lands}; {where}", yours=yours))
     return fleet.run()
@@ -89,7 +95,7 @@ class Fleet(loop.Loop):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self.caller, self.repo, self.yard = site.caller, site.repo, worktree.yard(site)
-        self.count, self.carry, self.halt = here(self.yard, "1", 1)
+        self.count, self.carry, self.halt = here(self.yard, 1, 1)
         self.afar, words = False, self.options.words
         # Of each job.
         self.same: dict[str, Any] = {"run": self.caller.run, "onto": self.branch, "options": words}

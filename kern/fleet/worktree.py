@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.config import FILE, Gate
+from kern.config import FILE, Gate, Worktree
 from kern.errors import KernError, UsageError
 from kern.fleet import work
 from kern.fleet.work import Job, Work
 from kern.git import history, refs, repository
 from kern.git.repository import Repo, outermost
 from kern.git.shadow import PROMPTS
-from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
 from kern.pipeline import facts, isolation, project, session, steps
 from kern.pipeline.site import Leave, Options, Site
@@ -58,7 +57,7 @@ class Yard:
     folder: Path
     name: str  # of the project
     home: Repo | None = None
-    many: Many | None = None  # what is copied from there; None: a room shows it
+    many: Worktree | None = None  # what is copied from there; None: a room shows it
     stopping: bool = False  # each kern that is at work here, before its next stage
     ended: bool = False  # at once: each leaves its task to be resumed
     guard: threading.Lock = field(default_factory=threading.Lock)
@@ -76,11 +75,11 @@ def yard(site: Site) -> Yard:
     repo, settings = site.repo, site.caller.settings
     mounted = site.sandbox and isolation.rooms(site.sandbox, repo, settings)
     if not mounted:
-        check(repo, settings.fleet)
+        check(repo, settings.worktree)
     name = re.sub(r"[^\w.-]", "_", site.scope.project)[:100]
     # GitPython's processes and git's answering one belong to the thread that lands.
     own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
-    lent = None if mounted else settings.fleet
+    lent = None if mounted else settings.worktree
     return Yard(own, site.scope.folder / FOLDER, name, repo, lent)
 
 
@@ -167,7 +166,7 @@ def equip(here: Yard, tree: Repo, texts: Iterable[tuple[str, str]]) -> None:
             raise KernError(f"cannot copy {source} to {target}: {plain.last(output)}", hint=AGAIN)
 
 
-def _brought(home: Repo, settings: Many) -> list[Path]:
+def _brought(home: Repo, settings: Worktree) -> list[Path]:
     """In the person's tree, whole folders by their names. Raises UsageError."""
     ignored, paths = outermost(home), list[str]()
     for path in settings.copy:
@@ -188,7 +187,7 @@ def _brought(home: Repo, settings: Many) -> list[Path]:
     return [home.root / path for path in paths]
 
 
-def check(home: Repo, settings: Many) -> None:
+def check(home: Repo, settings: Worktree) -> None:
     """Raises UsageError for what no worktree can get, or would have its gates judge the person's
     tree: what is copied, and where Python and node find what was installed.
     """
@@ -266,11 +265,13 @@ def set_up(site: Site) -> None:
     """By the project's command, once for each worktree, where it is held as a gate is. Raises
     UsageError.
     """
-    settings = site.caller.settings.fleet
+    settings = site.caller.settings.worktree
     mark = site.repo.git_dir / _DONE
     if not settings.setup or (mark.exists() and mark.read_text() == settings.setup):
         return
-    end = site.gates.beside(Gate("setup", settings.setup, settings.setup_s, room=False))
+    end = site.gates.beside(
+        Gate("setup", settings.setup, site.caller.settings.patience, room=False)
+    )
     if end.red:
         last = plain.last(end.output) or "it printed nothing"
         raise UsageError(

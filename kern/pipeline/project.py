@@ -152,7 +152,7 @@ def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
     """
     check(site)
     required, state = checks(site, at.opened[1]), list[str]()
-    own = [replace(gate, strict=False, known_red=True) for gate in required.gates if not gate.name]
+    own = [replace(gate, strict=False, red="known") for gate in required.gates if not gate.name]
     for gate, was, new in now(site, own):
         state.append(result.state(replace(was, name="gate of the task"), gate.command))
         if new and not was.red:

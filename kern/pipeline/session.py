@@ -58,7 +58,7 @@ def begin(
     called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
     """
     repo, papers, parsed, settings = preflight.prepare(folder, empty=empty)
-    bounds = settings.budget.within(options.max_cost)
+    bounds = replace(settings.budget, run=options.max_cost or settings.budget.run)
     settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
     templates = agents.foreseen(repo.root, settings)
     crew = agents.chosen(templates.values())
@@ -86,7 +86,7 @@ def begin(
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(repo.store),
-        notify.awake(repo.root, wanted=lands and own.awake) as keeper,
+        notify.awake(repo.root, wanted=lands) as keeper,
     ):
         _equip(caller, repo, steered, options)
         # With its agents its gates and commits are held.

@@ -57,7 +57,7 @@ class Options:
     countdown: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
-    jobs: str = ""  # so many tasks at once, or `auto`; empty: what kern.toml says
+    jobs: int = 0  # so many tasks at once; 0: one, or as many as a cluster can bear
     # Another way to carry out the tasks of a site, once all is made sure of: its exit code; None:
     # this one.
     instead: Callable[[Any], int | None] = lambda site: None
@@ -67,7 +67,7 @@ class Options:
     @property
     def called(self) -> str:
         """How a person begins the like of this run, but for how many tasks."""
-        words = ["kern", *(["-j", self.jobs] if self.jobs else [])]
+        words = ["kern", *(["-j", str(self.jobs)] if self.jobs else [])]
         return " ".join([*words, *(["--scheduler", self.scheduler] if self.scheduler else [])])
 
     @property

@@ -17,7 +17,6 @@ from kern.errors import KernError, UsageError
 from kern.git import shadow
 from kern.git.repository import Repo
 from kern.git.shadow import PROMPTS
-from kern.obeyed import digest
 from kern.spec import notes
 from kern.spec.parse import Spec
 from kern.system import workspace
@@ -44,7 +43,7 @@ class Started(NamedTuple):
 def started(repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent]) -> Started:
     project = (
         *(f"gate {gate.shown}" for gate in settings.gates),
-        *settings.fleet.asks,
+        *settings.worktree.asks,
         *(f"gate {gate.shown}" for gate in notes.open_gates(parsed)),
         *_told("prompt of the project:", sorted((repo.root / PROMPTS).glob("*.md")), repo.root),
         *of_hooks(repo),
@@ -59,7 +58,7 @@ def _shown(line: str) -> str:
 
 def _told(what: str, files: Iterable[Path], root: Path) -> Iterator[str]:
     for path in files:
-        contents = digest(workspace.read(path) or b"")
+        contents = hashlib.sha256(workspace.read(path) or b"").hexdigest()[:12]
         yield f"{what} {path.relative_to(root)} ({contents})"
 
 

@@ -11,8 +11,9 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from kern import logins, plain
+from kern import plain
 from kern.model import Needs
+from kern.sandbox import renewal
 from kern.sandbox.wall import KEPT, Access, Mount
 from kern.system import workspace
 
@@ -82,7 +83,7 @@ def lay(needs: Needs, home: Path, own: Path) -> None:
     """
     renew(needs, home, own)
     for name, keys in needs.excerpts.items():
-        text = logins.excerpt(_read(Path(os.path.realpath(name))) or "", keys)
+        text = renewal.excerpt(_read(Path(os.path.realpath(name))) or "", keys)
         _write(_copy(Path(name), home, own), text)
 
 
@@ -110,7 +111,7 @@ def _settle(path: Path, copy: Path) -> None:
     real = Path(os.path.realpath(path))
     theirs, before, after = _read(real), _read(laid), _read(copy)
     if before is not None and after is not None and theirs == before:
-        theirs = logins.renewed(before, after) or before
+        theirs = renewal.renewed(before, after) or before
         _write(real, theirs)
     for place in (copy, laid):
         if theirs is None:

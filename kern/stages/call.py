@@ -28,7 +28,7 @@ from kern.stages.prompts import Prompt, announced
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
-RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run {}: it resumes"
+RAISE = "raise it ([max_cost] in kern.toml; --max-cost) and run {}: it resumes"
 CUT_OFF = "cut off before it answered"
 REST_S = 900.0  # for an agent that says no time: then it is asked again
 TRIES = 3
@@ -209,7 +209,7 @@ class Caller:
         """
         stage, settings, program = prompt.stage, self.settings, self._program(prompt)
         agent, works = program.agent, stage is Stage.IMPLEMENT
-        most = settings.budget.tokens.left(self._spent(task))
+        most = settings.budget.left_tokens(self._spent(task))
         idle = waits.scaled(settings.idle)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
@@ -298,8 +298,8 @@ class Caller:
 
     def _spent(self, task: str) -> Spent:
         budget, nothing = self.settings.budget, (0.0, 0)
-        before = self.earlier(task) if task and (budget.task or budget.tokens.task) else nothing
-        beside = self.beside() if budget.run or budget.tokens.run else nothing
+        before = self.earlier(task) if task and (budget.task or budget.task_tokens) else nothing
+        beside = self.beside() if budget.run or budget.run_tokens else nothing
         now = self._tasks.get(task, nothing) if task else nothing  # a planner has none
         return Spent(
             *((self.cost.usd or 0.0) + beside[0], before[0] + now[0]),

@@ -137,6 +137,7 @@ def awake(root: Path, *, wanted: bool) -> Iterator[str]:
     by = _BY.get(sys.platform, ("",))
     env = {**os.environ, **process.tree_last(root)}
     there = shutil.which(by[0], path=env["PATH"])
+    wanted = wanted and os.environ.get("KERN_AWAKE") != "off"
     if not wanted or not there or os.environ.get(process.FLEET):
         yield ""
         return

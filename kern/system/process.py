@@ -256,11 +256,6 @@ def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[byte
     return start(argv, cwd, {**os.environ, **_PLAIN, **env}, PIPE, PIPE, PIPE)
 
 
-def machine() -> tuple[int, float]:
-    """Cores, and MiB of memory that are free."""
-    return os.cpu_count() or 1, psutil.virtual_memory().available / (1 << 20)
-
-
 def holds(pid: int, file: Path) -> bool:
     """Whether the process lives and has the file open: a pid may be another process's by now."""
     with contextlib.suppress(psutil.Error, OSError):

@@ -5,9 +5,10 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from kern import many, plain
+from kern import plain
 from kern.agents import protocol
 from kern.config import Settings
+from kern.fleet.run import told
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, Stage, Tier
@@ -63,10 +64,10 @@ def _place(project: Project, settings: Settings, options: Options, *, busy: bool
     yield f"run files: {project.scope.folder}"
     if branch := repo.head().branch:
         yield preflight.lands(repo, branch)
-    jobs = options.jobs or many.AUTO * bool(where)
-    if jobs := "" if options.until_done else jobs:
-        yield many.told(jobs, where)
-    changes = tried("changes", lambda: _changes(repo, settings, workers=bool(jobs)))
+    several = bool(options.jobs or where) and not options.until_done
+    if several:
+        yield told(options.jobs, where)
+    changes = tried("changes", lambda: _changes(repo, settings, workers=several))
     yield from filter(None, ["" if changes.fault else changes.detail])
     yield ""
     needed = (*preflight.of_repository(repo), *[changes] * busy)

@@ -15,11 +15,10 @@ from pathlib import Path
 from kern.agents import places, protocol
 from kern.agents.protocol import Agent, Answer, Program
 from kern.config import Settings
-from kern.endpoint import Endpoint
 from kern.errors import KernError
 from kern.events import Acted, StageRetried
 from kern.model import Role, Stage
-from kern.models import Choice
+from kern.models import Choice, Endpoint
 from kern.person import Holding, Mode
 from kern.sandbox import confine
 from kern.sandbox.confine import Hold, Sandbox, unheld

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kern import endpoint
+from kern import models
 from kern.agents import http, places
 from kern.agents.protocol import Call
-from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import Needs, Stage
+from kern.models import Endpoint
 from kern.stages import prompts
 from kern.toml import checked
 from kern.toml import table as a_table
@@ -55,7 +55,7 @@ def test_what_it_needs_is_its_host_and_its_key() -> None:
 
 
 def parsed(**table: object) -> Endpoint:
-    rows = a_table({"agent": a_table({"http": endpoint.read})})
+    rows = a_table({"agent": a_table({"http": models.endpoint})})
     found = checked({"agent": {"http": table}}, rows, "", "", "kern.toml")
     own: Endpoint = found["agent"]["http"]
     return replace(own, theirs=True)

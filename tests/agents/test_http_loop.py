@@ -27,8 +27,8 @@ from kern.agents.protocol import (
     TryAgain,
     Unusable,
 )
-from kern.endpoint import Endpoint
 from kern.model import Stage
+from kern.models import Endpoint
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say
 
 pytestmark = pytest.mark.slow

@@ -55,10 +55,7 @@ def test_real_agents_on_a_cluster_land_each_task_once(tmp_path: Path) -> None:
         files["kern.toml"] = "[gates]\nthere = 'test -f a.txt'\n"
         root = sample(tmp_path / "project", env, files)
         subprocess.run(["git", "init", "-q", "--bare", tmp_path / "central.git"], check=True)
-        own = home / ".config/kern/config.toml"
-        own.parent.mkdir(parents=True, exist_ok=True)
-        there = own.read_text() if own.exists() else ""
-        own.write_text(f"remote = '{tmp_path}/central.git'\n{there}")
+        subprocess.run(["git", "-C", root, "remote", "add", "kern", tmp_path / "central.git"])
         elsewhere = {**env, "KERN_DIR": str(tmp_path / "workers")}
         with LocalCluster(tmp_path / "dask", elsewhere, workers=2) as cluster:
             done = subprocess.run(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kern.config import Worktree
 from kern.errors import UsageError
 from kern.fleet import work, worktree
 from kern.fleet.work import Job
 from kern.fleet.worktree import Yard
 from kern.git import repository
-from kern.many import Many
 from kern.model import Key
 from kern.system import workspace
 from tests.conftest import Fake, Git
@@ -23,7 +23,7 @@ KEY = Key("", "add a greeting")
 @pytest.fixture
 def yard(repo: Path) -> Yard:
     here, scope = repository.open_at(repo), workspace.scope(repo, "main")
-    return Yard(here, scope.folder / worktree.FOLDER, "project", here, Many())
+    return Yard(here, scope.folder / worktree.FOLDER, "project", here, Worktree())
 
 
 def job(git: Git, repo: Path, **more: object) -> Job:
@@ -70,7 +70,7 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     (repo / "kern.toml").write_text(
         f'[worktree]\nsetup = "echo $KERN_WORKER $KERN_PORT >> {repo}/../set-up"\n'
     )
-    yard = replace(yard, many=Many(copy=(".env", "conf")))
+    yard = replace(yard, many=Worktree(copy=(".env", "conf")))
     first = with_settings(job(git, repo), repo)
     for _ in range(2):
         came = worktree.carry_out(yard, first)
@@ -84,12 +84,12 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     assert (repo / "../set-up").read_text() == "2 20080\n"  # once, and the worker is told
 
 
-def test_a_setup_that_hangs_is_told_before_a_token_is_spent(
+def test_a_setup_that_fails_is_told_before_a_token_is_spent(
     repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
-    (repo / "kern.toml").write_text("[worktree]\nsetup = { run = 'sleep 60', timeout = '1s' }\n")
+    (repo / "kern.toml").write_text("[worktree]\nsetup = 'exit 3'\n")
     came = worktree.carry_out(yard, with_settings(job(git, repo), repo))
-    assert "not done after 1 s" in came.fault and "worktree.setup in kern.toml" in came.hint
+    assert "failed (exit 3)" in came.fault and "worktree.setup in kern.toml" in came.hint
     assert not (came.under_way or came.commit or fake.calls)
 
 
@@ -106,7 +106,7 @@ def test_what_git_does_not_ignore_or_is_behind_a_link_is_not_copied(
     git("commit", "--quiet", "--message=a link")
     (repo / "new.txt").write_text("mine\n")
     with pytest.raises(UsageError, match=f"worktree.copy in kern.toml names {path}: "):
-        worktree.check(repository.open_at(repo), Many(copy=(path,)))
+        worktree.check(repository.open_at(repo), Worktree(copy=(path,)))
 
 
 def test_of_a_folder_what_git_ignores_is_copied_and_no_link_is_followed(
@@ -121,7 +121,7 @@ def test_of_a_folder_what_git_ignores_is_copied_and_no_link_is_followed(
     git("commit", "--quiet", "--message=settings")
     (repo / "conf/tracked").write_text("changed\n")
     (repo / "conf/x.local/in/x").write_text("mine\n")
-    yard = replace(yard, many=Many(copy=("conf",)))
+    yard = replace(yard, many=Worktree(copy=("conf",)))
     conf = yard.place(2) / "conf"
     for _ in range(2):
         assert worktree.carry_out(yard, job(git, repo)).fault == ""
@@ -176,7 +176,7 @@ def test_what_is_copied_leads_nowhere_back(repo: Path, yard: Yard, make: str, fo
     (repo / ".git/info/exclude").write_text(".venv\n")
     (repo / SITE).mkdir(parents=True)
     subprocess.run(["sh", "-ec", make.format(root=repo)], cwd=repo, check=True)
-    wanted, home = Many(copy=(".venv",)), repository.open_at(repo)
+    wanted, home = Worktree(copy=(".venv",)), repository.open_at(repo)
     if not found:
         worktree.check(home, wanted)
         return

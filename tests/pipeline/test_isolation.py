@@ -97,9 +97,9 @@ def test_a_file_in_the_repository_decides_nothing(
     with pytest.raises(UsageError, match="which would decide for you"):
         preflight.person_settings(tmp_path / "project")
     (tmp_path / "kern").mkdir()
-    (tmp_path / "kern" / "config.toml").write_text("awake = false\n")
+    (tmp_path / "kern" / "config.toml").write_text("notify = 'true'\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert preflight.person_settings(tmp_path / "project").awake is False
+    assert preflight.person_settings(tmp_path / "project").notify == "true"
 
 
 def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Path) -> None:

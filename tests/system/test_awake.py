@@ -73,15 +73,9 @@ def test_it_is_gone_with_the_run_however_that_ends(
 
 
 def test_a_person_can_turn_it_off(
-    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path], tmp_path: Path
+    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
 ) -> None:
     noted = inhibits()
-    own = tmp_path / "home" / ".config" / "kern" / "config.toml"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    before = own.read_text() if own.exists() else ""
-    own.write_text(f"awake = false\n{before}")
-    ran = kern("1", "0")
+    ran = kern("1", "0", env={"KERN_AWAKE": "off"})
     assert ran.code == 0, ran.said
     assert "awake:" not in ran.said and not noted.exists()
-    own.write_text(f"awake = 1\n{before}")
-    assert "awake must be true or false" in kern("1", "0").said

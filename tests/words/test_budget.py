@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from kern import config
-from kern.config import Budget, Spent, Tokens
+from kern.config import Budget, Spent
 from tests.conftest import Fake, Git, Inline
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
@@ -26,27 +25,15 @@ def toml(repo: Path, git: Git, text: str) -> None:
         (Budget(run=2), Spent(run=2.1), "the run's budget is used up: $2.10 of $2.00", 0.01),
         (Budget(run=9, task=1), Spent(run=2, task=1), "the task's budget", 0.01),
         (Budget(run=9, task=1.5), Spent(run=2, task=1), "", 0.5),
-        (Budget(tokens=Tokens(run=9)), Spent(run_tokens=8), "", 0),
-        (
-            Budget(tokens=Tokens(run=9)),
-            Spent(run_tokens=9),
-            "the run's tokens are used up: 9 of",
-            0,
-        ),
-        (Budget(tokens=Tokens(task=9)), Spent(task_tokens=10), "the task's tokens are used", 0),
+        (Budget(run_tokens=9), Spent(run_tokens=8), "", 0),
+        (Budget(run_tokens=9), Spent(run_tokens=9), "the run's tokens are used up: 9 of", 0),
+        (Budget(task_tokens=9), Spent(task_tokens=10), "the task's tokens are used", 0),
     ],
 )
 def test_the_nearest_bound_counts(bounds: Budget, spent: Spent, why: str, left: float) -> None:
     assert bounds.reached(spent).startswith(why)
     assert bool(bounds.reached(spent)) == bool(why)
     assert bounds.left(spent) == pytest.approx(left)
-
-
-def test_the_command_line_goes_before_the_file() -> None:
-    of_file = config.parse("[max_cost]\nrun = 3\ntask = 2\n").budget
-    assert of_file == Budget(3, 2)
-    assert of_file.within(7) == Budget(7, 2)
-    assert of_file.within(0) == of_file
 
 
 def most(call: dict[str, Any]) -> float:
@@ -87,7 +74,7 @@ def test_an_agent_that_used_up_what_is_left_ends_the_run_and_is_no_attempt(
 def test_an_agent_that_uses_up_its_tokens_is_ended_and_that_is_no_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    toml(repo, git, "[max_tokens]\nrun = 60\n")
+    toml(repo, git, "[max_cost]\nrun = '60 tokens'\n")
     works = {"acts": [["Bash", {"command": "ls"}]] * 2, "run": ["echo half > half"], "sleep": 60}
     fake.script(implement=[works, GREEN])
     ended = inline(1)

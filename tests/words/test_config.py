@@ -1,14 +1,19 @@
 """kern.toml as data."""
 
 import random
+import re
 import string
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kern import config, person
 from kern.checks import detect
-from kern.config import Budget, Gate, Settings
+from kern.cli.admin import PAGES
+from kern.config import Budget, Gate, Settings, Worktree
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
@@ -38,16 +43,18 @@ def test_every_setting_is_read() -> None:
         '[stages.research]\ntimeout = "1.5h"\nmodel = "opus"\n[stages.judge]\ntimeout = 0\n'
         '[gates]\ncheck = "make check"\nlint = { run = "make lint", red = "known" }\n'
         'slow = { run = " make e2e ", timeout = "30m", strict = true, room = false }\n'
-        "[max_cost]\nrun = 2\ntask = 1.5\nstage = 0.5\n"
+        '[max_cost]\nrun = 2\ntask = "1.5k tokens"\n'
+        '[worktree]\ncopy = [".env", "config/local.yml"]\nsetup = " uv sync "\n'
     )
     assert (found.max_wait, found.agents) == (5400, ("codex", "claude"))
     assert found.total(Stage.RESEARCH) == 5400 and found.total(Stage.IMPLEMENT) == 3600
     assert found.total(Aide.JUDGE) == 0
     assert found.models == {Stage.RESEARCH: Choice("opus")}
-    assert found.budget == Budget(run=2, task=1.5, stage=0.5)
+    assert found.budget == Budget(run=2, task_tokens=1500)
+    assert found.worktree == Worktree((".env", "config/local.yml"), "uv sync")
     assert found.gates == (
         Gate("check", "make check", 600),
-        Gate("lint", "make lint", 600, known_red=True),
+        Gate("lint", "make lint", 600, red="known"),
         Gate("slow", "make e2e", 1800, strict=True, room=False),
     )
 
@@ -61,20 +68,72 @@ def test_every_setting_is_read() -> None:
         ("[gates]\na = { run = 'a', known_red = true }", 'red = "known"'),
         ("[probes]\nport = 'echo 8080'", "AGENTS.md"),
         ("max_failures = 9", "take it out"),
-        ("[gates.final]\nall = 'make all'", "> **Gate:** `make all`"),
+        ("max_tokens.task = 9", "[max_cost]"),
+        ("max_cost.stage = 9", "bound the task"),
+        ("[worktree]\nlink = ['deps']", "take it out"),
+        ("awake = false", "KERN_AWAKE=off"),
+        *((f"{word} = 1", "git remote add kern URL") for word in ("fleet", "remote")),
         ("max_minutes = 9", "--until"),
         ("max_rounds = 9", "take it out"),
         ("large_file = 9", "take it out"),
         ("search = []", "git grep"),
         ("branch = 'x'", "git switch"),
         ("jobs = 4", "kern -j 4"),
-        *((f"{word} = 1", person.FILE) for word in ("notify", "fleet", "awake", "remote")),
+        *((f"{word} = 1", person.FILE) for word in ("notify", "hidden")),
     ],
 )
 def test_an_old_setting_names_the_new_one(text: str, hint: str) -> None:
     with pytest.raises(UsageError, match=r"there is no .* any more") as caught:
         config.parse(text)
     assert caught.value.hint and hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[worktree]\ncopies = []", "unknown setting worktree.copies"),
+        ('[worktree]\ncopy = ["../x"]', "copy must be a list of paths within the repository"),
+        ('[worktree]\ncopy = ["a/.git/b"]', "worktree.copy must be"),
+        ("[worktree]\nsetup = 3", "worktree.setup must be a command"),
+        ("[gates]\na = {}", "gates.a must be a command"),
+        ("[max_cost]\nrun = '9 apples'", "max_cost.run must be US dollars, or a text like"),
+        ("[stages]\ncoder = { model = 'opus' }", "unknown setting stages.coder"),
+        ("stages.judge = 'opus'", "stages.judge must be a table"),
+        ("stages.judge.model = '--opt'", "stages.judge.model must be a model's name, not '--opt'"),
+        ("stages.judge.effort = 'quick'", "stages.judge.effort must be one of low, medium"),
+    ],
+)
+def test_what_kern_toml_cannot_mean_is_named(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        config.parse(text)
+    assert said in str(caught.value) and caught.value.hint
+
+
+# A name of the person's choice, as the page has it: what it names counts once.
+CHOSEN = (
+    "gates.(check|e2e|lint|net|images)",
+    "stages.implement",
+    "commands.llm",
+    "hidden.~/src/app",
+)
+
+
+def test_there_are_thirty_settings_and_the_page_shows_them_all() -> None:
+    page = (PAGES / "settings.md").read_text()
+    theirs, own, *_ = re.findall(r"```toml\n(.*?)```", page, re.S)
+    config.parse(theirs), person.parse(own)
+    names = {*leaves(tomllib.loads(theirs)), *leaves(tomllib.loads(own))}
+    for chosen in CHOSEN:
+        names = {re.sub(f"^{chosen}", chosen.partition(".")[0], name) for name in names}
+    assert len(names - {"gates"}) == 30, sorted(names)
+
+
+def leaves(table: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}"
 
 
 def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:
@@ -144,7 +203,7 @@ def test_an_agents_command_may_take_as_long_as_the_longest_gate(
 
 @pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1" + "0" * 12, "[0xffff]"])
 @pytest.mark.parametrize(
-    "setting", ["max_tokens.task", "max_wait", "stages.judge.timeout", "max_cost.run", "gates"]
+    "setting", ["max_cost.task", "max_wait", "stages.judge.timeout", "max_cost.run", "gates"]
 )
 def test_a_number_beyond_all_bounds_is_named(setting: str, number: str) -> None:
     with pytest.raises(UsageError, match=f"not valid TOML|{setting} must be") as caught:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kern import config, models
-from kern.errors import UsageError
 from kern.model import Aide, Stage
 from kern.models import THINKING, Choice, Choices
 from kern.stages import prompts
@@ -67,23 +66,6 @@ def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_
         assert Stage.COMMIT not in found
     assert models.of_options(["commit=sonnet"]) == {Stage.COMMIT: Choice("sonnet")}
     assert models.of_options([]) == {}
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ("coder = { model = 'opus' }", "unknown setting stages.coder"),
-        ("judge = 'opus'", "stages.judge must be a table"),
-        ("judge.model = '--opt'", "stages.judge.model must be a model's name, not '--opt'"),
-        ("judge = { effort = 'quick' }", "stages.judge.effort must be one of low, medium"),
-    ],
-)
-def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        config.parse(f"[stages]\n{table}\n")
-    assert said in str(caught.value) and caught.value.hint
-    with pytest.raises(UsageError, match="stages must be a table"):
-        config.parse("stages = 'opus'\n")
 
 
 def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(

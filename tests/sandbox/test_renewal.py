@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kern.logins import excerpt, renewed
+from kern.sandbox.renewal import excerpt, renewed
 
 OLD = {"claudeAiOauth": {"accessToken": "a", "refreshToken": "r", "expiresAt": 1, "plan": "max"}}
 
