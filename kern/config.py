@@ -180,9 +180,7 @@ def _budget(value: Any) -> Budget:
     return Budget(**{f"{key}_tokens" if type(one) is Tokens else key: one for key, one in bounds})
 
 
-_BOUNDS = toml.table(
-    {"run": _bound, "task": _bound, "stage": 'take it out, or bound the task'}
-)
+_BOUNDS = toml.table({"run": _bound, "task": _bound, "stage": "take it out, or bound the task"})
 # Within the working tree: what lies elsewhere is none of a worktree's.
 _PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
 _WORKTREE = toml.table(
