@@ -211,7 +211,7 @@ class Proposal(NamedTuple):
         setting = f"{self.guess.name} = {value}"
         if end is None or self.gate:
             return setting + (f"  # {plain.span(end.seconds)}" if end else "")
-        last = next(iter(end.closed), result.first_failing(end.output, _SHOWN))
+        last = next(iter(end.closed), result.telling(end.output, _SHOWN))
         return f"# {setting}  # {': '.join(filter(None, (result.outcome(end), last)))}"
 
 

@@ -27,13 +27,6 @@ _RED = (
 # What differs between two runs of the same failure; counts stay, fewer failures are progress.
 _PASSING = r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+"
 
-_FAILING = (
-    r"(?i)\b(?:errors?|fail(?:ed|ure)?|fatal|panicked|exception|not found|no such|not done after)\b"
-    r"|^(?-i:E  +\S|[A-Z]{1,4}\d{2,4} )"
-)
-# A heading, or a count of none.
-_NOT_FAILING = r"(?i)^\W*\w+\W*$|\b(?:0|no) (?:errors?|fail)|(?:errors?|fail\w*)\W+0\b"
-
 
 @dataclass(frozen=True, slots=True)
 class Red:
@@ -126,14 +119,6 @@ def outcome(result: Result) -> str:
     if result.cannot_run:
         return "cannot run"
     return "stopped" if result.code is None else f"red, {result.how}"
-
-
-def first_failing(output: str, limit: int) -> str:
-    """The first line that says what is wrong; where none seems to, the last ones."""
-    for text in plain.block(output).splitlines():
-        if re.search(_FAILING, text) and not re.search(_NOT_FAILING, text):
-            return plain.line(text, limit)
-    return telling(output, limit)
 
 
 def evidence(result: Result) -> Red:

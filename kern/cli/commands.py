@@ -127,7 +127,6 @@ def add(
     after: Annotated[options.Names, Option(metavar="TASK", help="What must come first.")] = None,
     gate: Annotated[options.Names, Option(metavar="COMMAND", help="What must pass.")] = None,
     judge: Annotated[options.Names, Option(metavar="WORDS", help="What must be true.")] = None,
-    under: Annotated[str, Option(metavar="TASK", help="The task that it belongs to.")] = "",
     yes: Annotated[bool, Option("--yes", help="With -: add without asking.")] = False,
     dry_run: Annotated[bool, Option("-n", "--dry-run", help="With -: only show them.")] = False,
     as_json: options.AsJson = False,
@@ -135,13 +134,13 @@ def add(
     """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import tasks
 
-    if ((yes or dry_run) and task != "-") or ((after or gate or judge or under) and task == "-"):
+    if ((yes or dry_run) and task != "-") or ((after or gate or judge) and task == "-"):
         raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
     with options.said(as_json):
         if task == "-":
             tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
         else:
-            tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
+            tasks.add(Path.cwd(), task, after or (), gate or (), judge or ())
 
 
 @app.command(rich_help_panel="Tasks")

@@ -48,13 +48,13 @@ class Tool(NamedTuple):
         return {"type": "object", "properties": properties, "required": [*self.arguments]}
 
 
-_ADDED = {"after": "array", "gate": "array", "judge": "array", "under": "string"}
+_ADDED = {"after": "array", "gate": "array", "judge": "array"}
 TOOLS = {
     "status": Tool("The tasks, what needs the person, how the run goes.", looks=True),
     "show": Tool("All about a task, named by its number or text.", ("task",), looks=True),
     "add": Tool(
         "Add a task. after: tasks that come first; gate: commands that must pass; judge: what must "
-        "be true; under: its parent.",
+        "be true.",
         ("text",),
         _ADDED,
     ),

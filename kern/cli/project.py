@@ -195,7 +195,7 @@ class Gates(Console):
             took = f"{end.seconds:.1f} s" if end.seconds < 60 else plain.span(end.seconds)
             row = f"{_name(end.name):<{self.width}}  {result.outcome(end) + suffix:<10}  {took}"
             self.print(row, style_of(event))
-            first = result.first_failing(end.output, result.TELLING)
+            first = result.telling(end.output, result.TELLING)
             more = [one for one in end.closed if one not in first]
             for line in filter(None, [first, *more] if end.red else ()):
                 self.print(f"    {line}")

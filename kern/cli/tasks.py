@@ -58,10 +58,9 @@ def add(
     after: Sequence[str] = (),
     gate: Sequence[str] = (),
     judge: Sequence[str] = (),
-    under: str = "",
 ) -> None:
     """Where there is no SPEC.md, or only the example, it begins one."""
-    new = New(text, after, gate, judge, under)
+    new = New(text, after, gate, judge)
     repo, documents = _opened(folder)
     if documents.read(SPEC) is None and documents.form(SPEC) is None:
         commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file

@@ -189,9 +189,7 @@ class Checked:
         return f"the {self.refused} hook refused: {why}" if self.refused else ""
 
     def is_like(self, other: "Checked") -> bool:
-        mine, theirs = (
-            Red(c.refused, 1, result.first_failing(c.output, 400)) for c in (self, other)
-        )
+        mine, theirs = (Red(c.refused, 1, result.telling(c.output, 400)) for c in (self, other))
         return bool(self.refused) and mine.like(theirs)
 
 

@@ -22,23 +22,19 @@ _COUNTED = (Kind.ATTEMPT, Kind.SKIPPED, Kind.BLOCKED)
 
 
 class New(NamedTuple):
-    """A task to be added: what it says, comes after, must pass and belongs to."""
+    """A task to be added: what it says, comes after and must pass."""
 
     title: str
     after: Sequence[str] = ()
     gates: Sequence[str] = ()
     judges: Sequence[str] = ()
-    under: str = ""
 
 
 def add(text: str, spec: Spec, new: New) -> Edited:
-    """Below the tasks that are there, or below the subtasks of the one it belongs to."""
+    """Below the tasks that are there."""
     title = imports.as_title(new.title)
-    parent = _named(spec, new.under)[0] if new.under else None
-    if parent is not None:
-        _refuse(spec, parent)
     for index, task in enumerate(spec.tasks):
-        if task.parent == parent and order.name(task.text) == order.name(title):
+        if task.parent is None and order.name(task.text) == order.name(title):
             raise UsageError(
                 f"there already: {spec.shown(index)}",
                 hint="kern edit takes it up again, or adds words to it",
@@ -48,12 +44,8 @@ def add(text: str, spec: Spec, new: New) -> Edited:
         *(f"> **{Kind.GATE}:** {_gate(one)}" for one in new.gates),
         *(f"> **{Kind.JUDGE}:** {_judge(one)}" for one in new.judges),
     ]
-    text = edit.add_tasks(text, spec, [f"- [ ] {title}", *(f"  {line}" for line in lines)], parent)
-    now = parse(text)
-    index = max(i for i, task in enumerate(now.tasks) if task.parent == parent)
-    if (wrong := order.circle(now)) and not order.circle(spec):
-        raise UsageError(f"it could never begin: {wrong[0].message}", hint="name another --after")
-    return Edited(text, f"added {now.shown(index)}")
+    text = edit.add_tasks(text, spec, [f"- [ ] {title}", *(f"  {line}" for line in lines)])
+    return Edited(text, f"added {parse(text).shown(len(spec.tasks))}")
 
 
 def reopened(text: str, spec: Spec, task: Task) -> str:
@@ -70,11 +62,9 @@ def retry(text: str, spec: Spec, words: str) -> Edited:
     _refuse(spec, index)
     if not (counted := task.of(*_COUNTED)):
         return Edited(text, f"no attempt counts: {spec.shown(index)}")
-    attempts = plain.count(task.attempts, "attempt") if task.attempts else "what was noted"
-    saved = ", whose work stays in refs/kern/attempts" if task.attempts else ""
     waits = f'; first: kern answer {index + 1} "…"' if notes.pending(task) else ""
-    message = f"to be tried afresh, without {attempts}{saved}: {spec.shown(index)}{waits}"
-    return Edited(edit.without(text, counted), message)
+    message = f"to be tried afresh; saved work stays in refs/kern/attempts: {spec.shown(index)}"
+    return Edited(edit.without(text, counted), message + waits)
 
 
 # ---------------------------------------------------------------- which task, and may it be
@@ -104,7 +94,7 @@ def _refuse(spec: Spec, index: int) -> None:
 
 
 def _gate(command: str) -> str:
-    """Between backticks enough that it is read back as it was given."""
+    """As it is read back as it was given."""
     bare = command.strip()
     if "\n" in bare or plain.UNSAFE.search(bare):
         raise UsageError(
@@ -113,11 +103,9 @@ def _gate(command: str) -> str:
         )
     if not bare.strip("` "):
         raise UsageError("the gate says nothing", hint='--gate "pytest -q tests/test_x.py"')
-    ticks = "`"
-    while ticks in bare:
-        ticks += "`"
-    pad = " " if "`" in (bare[0], bare[-1]) else ""
-    return f"{ticks}{pad}{bare}{pad}{ticks}"
+    if bare.startswith("`"):
+        return f"`` {bare} ``"
+    return bare if "`" in bare else f"`{bare}`"
 
 
 def _judge(text: str) -> str:

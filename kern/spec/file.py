@@ -18,11 +18,9 @@ from kern.model import SPEC, Key
 from kern.plain import decode, encode
 from kern.spec import order
 from kern.spec.parse import EXAMPLE, Spec, Task, parse
-from kern.system import waits, workspace
+from kern.system import workspace
 
 T = TypeVar("T")
-_PATIENCE = 3000  # hundredths of a second: many at once wait for each other
-_UTF16 = ("\udcff\udcfe", "\udcfe\udcff")  # how it begins, read as UTF-8
 
 
 def real(root: Path, name: str) -> Path:
@@ -95,22 +93,14 @@ class Documents:
 
     def spec_text(self) -> str:
         text = self.read(SPEC)
-        if text is None and (target := self.form(SPEC)):
-            raise UsageError(
-                f"{SPEC} is a link to {target}, which is not there",
-                hint=f"make that file, or put {SPEC} itself into {self.root}",
-            )
         if text is None:
             raise UsageError(
                 f"there is no {SPEC} in {self.root}",
                 hint=f"kern init writes one; a task is a line like:  {EXAMPLE}",
             )
-        if text.startswith(_UTF16) or "[\0 \0]" in text:
-            raise UsageError(
-                f"{SPEC} must be UTF-8, and it is UTF-16",
-                hint=f"save it as UTF-8 in your editor; or: "
-                f"iconv -f UTF-16 -t UTF-8 {SPEC} >new && mv new {SPEC}",
-            )
+        if "\0" in text:
+            hint = f"iconv -f UTF-16 -t UTF-8 {SPEC} >new && mv new {SPEC}"
+            raise UsageError(f"{SPEC} must be UTF-8", hint=hint)
         return text
 
     def spec(self) -> tuple[str, Spec]:
@@ -118,8 +108,8 @@ class Documents:
         text = self.spec_text()
         if self._parsed[0] != text:
             parsed = parse(text)
-            if names := order.unknown(parsed):
-                parsed = replace(parsed, finished=frozenset(self.finished(names)))
+            if names := {order.name(note.text) for note in order.unknown(parsed)}:
+                parsed = replace(parsed, finished=frozenset(self.finished([*names])))
             self._parsed = (text, parsed)
         return self._parsed
 
@@ -145,19 +135,12 @@ class Documents:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Between reading and writing no other kern writes: a command beside a run, or many of them
-        at once. The kernel drops the lock with its holder; one that is not to be had (a stopped
-        process, a file system without) is done without after a while.
+        at once. The kernel drops the lock with its holder; a file system may have none.
         """
         folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            for _ in range(_PATIENCE):
-                try:
-                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    waits.sleep(0.01)
-                except OSError:
-                    break
+            with contextlib.suppress(OSError):
+                fcntl.flock(folder, fcntl.LOCK_EX)
             yield
         finally:
             os.close(folder)

@@ -19,7 +19,6 @@ from kern.spec.parse import EXAMPLE, Spec, Task, parse
 
 MOST_BYTES = 2 << 20
 MOST_TASKS = 500
-LONGEST_TITLE = 300  # characters; a longer one goes on below the task
 LONGEST_BODY = 6000
 _FIELDS = ("title", "body", "number")  # of a JSON object
 _CUT = "[cut here: the rest is where it came from]"
@@ -109,13 +108,13 @@ def added(text: str, items: Sequence[Item]) -> Added:
     present |= {ref.lower() for task in spec.tasks for ref in references(task)}
     block, new, margins = list[str](), list[tuple[str, int]](), dict[int | None, str]()
     for index, item in enumerate(items):
-        title, rest = _title(item.title)
+        title = as_title(item.title.strip() or "…")
         names = {order.name(title), item.ref} - {""}
         margin = margins[index] = margins.get(item.parent, "")
         if not (item.done or names & present):  # else what is open below it is still to be done
             present |= names
             new.append((title, len(item.notes)))
-            block += [f"{margin}{line}" for line in _lines(title, rest, item)]
+            block += [f"{margin}{line}" for line in _lines(title, item)]
             margins[index] = f"{margin}  "
     whole = edit.add_tasks(text, spec, block)
     _make_sure(spec, parse(whole), new)
@@ -136,22 +135,13 @@ def _make_sure(before: Spec, after: Spec, new: Sequence[tuple[str, int]]) -> Non
         )
 
 
-def _lines(title: str, rest: str, item: Item) -> list[str]:
-    body = "\n".join(filter(str.strip, (rest, item.body)))
+def _lines(title: str, item: Item) -> list[str]:
+    body = item.body
     if len(body) > LONGEST_BODY:
         body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
     lines = [f"\\{one}" if re.match(_REFS, one.strip()) else one for one in as_body(body)]
     refs = [f"Refs: {item.ref}"] if item.ref else []
     return [f"- [ ] {title}", *(f"  {line}" for line in (*lines, *item.notes, *refs))]
-
-
-def _title(text: str) -> tuple[str, str]:
-    """One line, and what of it is too long for that."""
-    title = as_title(plain.line(text, len(text) + 1) or "…")
-    if len(title) <= LONGEST_TITLE:
-        return title, ""
-    at = max(title.rfind(" ", LONGEST_TITLE // 2, LONGEST_TITLE), LONGEST_TITLE // 2)
-    return f"{title[:at].rstrip()} …", f"… {title[at:].strip()}"
 
 
 # ---------------------------------------------------------------- words that say only themselves

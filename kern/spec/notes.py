@@ -13,8 +13,7 @@ from kern.spec import edit
 from kern.spec.parse import Kind, Note, Spec, Task
 
 MOST = 3  # questions of one task; a person may delete those that are settled
-MOST_COMMANDS = 20  # shown at the start of a run
-_KEPT = r" \(kept: \S+\)$"
+_KEPT = r" \((?:[^()]*; )?kept: \S+\)$"  # the ref may be gone; `kern show` names it if it is there
 
 
 def pending(task: Task) -> Note | None:
@@ -61,7 +60,11 @@ def same(question: str, noted: Note) -> bool:
 
 def words(noted: Note) -> str:
     """The question alone, without where the work is kept."""
-    return re.sub(_KEPT, "", noted.text.rstrip())
+    return without_ref(noted.text)
+
+
+def without_ref(text: str) -> str:
+    return re.sub(_KEPT, "", text.rstrip())
 
 
 def question(text: str, ref: str) -> str:
@@ -133,10 +136,5 @@ def open_gates(spec: Spec) -> list[Gate]:
 
 def commands(spec: Spec, settings: Settings) -> tuple[str, ...]:
     """What this repository makes kern run: the project's gates, and those of its open tasks."""
-    own = dict.fromkeys(gate.shown for gate in open_gates(spec))
-    gates = (*(gate.shown for gate in settings.gates), *own)
-    more = len(gates) - MOST_COMMANDS
-    return (
-        *(f"gate {gate}" for gate in gates[:MOST_COMMANDS]),
-        *([f"and {more} more gates in SPEC.md"] if more > 0 else []),
-    )
+    gates = (*settings.gates, *open_gates(spec))
+    return tuple(dict.fromkeys(f"gate {gate.shown}" for gate in gates))

@@ -5,7 +5,6 @@ A task begins when the tasks are done that its `After` notes name, and those tha
 tasks above it name. It is done with its last subtask.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
@@ -20,7 +19,7 @@ OPEN_SUBTASKS = "has open subtasks"
 UNKNOWN = "waits for a task that is not in SPEC.md"
 _MOST_NAMED = 20  # tasks in a complaint
 _LONGEST_NUMBER = 9  # digits; Python itself refuses to read thousands of them
-_KEPT = r" \((?:[^()]*; )?kept: \S+\)$"  # the ref may be gone; `kern show` names it if it is there
+_LONGEST_WAY = 1000  # characters
 
 
 def name(text: str) -> str:
@@ -129,9 +128,10 @@ def ready(spec: Spec) -> Iterator[tuple[int, Task]]:
 
 
 def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
-    """The index, in `[*tasks, *gone]`, of the task that a person means: by its text, by its number
-    as `kern status` shows it, or by a part of its text. `gone` have no number: the journal knows
-    them, SPEC.md does not any more. The first of these ways that leads anywhere counts.
+    """The index, in `[*tasks, *removed]`, of the task that a person means: by its text, by its
+    number as `kern status` shows it, or by a part of its text. `removed` have no number: the
+    journal knows them, SPEC.md does not any more. The first of these ways that leads anywhere
+    counts.
     """
     word, texts, digits = name(words), [*map(name, (*tasks, *removed))], words.isdecimal()
     exact = [at for at, text in enumerate(texts) if text == word]
@@ -142,18 +142,17 @@ def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
     matches = [at for at in matches if at < len(tasks)] or matches
     if len(matches) == 1:
         return matches[0]
+    title = plain.line(words, 160)
     if not matches:
-        raise UsageError(
-            f"no task is named by {plain.line(words, 160)!r}",
-            hint="kern status shows the tasks and their numbers",
-        )
+        hint = "kern status shows the tasks and their numbers"
+        raise UsageError(f"no task is named by {title!r}", hint=hint)
     choices = [
         f"{at + 1 if at < len(tasks) else '-':>4}  {plain.line([*tasks, *removed][at], 140)}"
         for at in matches[:_MOST_NAMED]
     ]
-    head = f"{len(matches)} tasks are named by {plain.line(words, 160)!r}:"
-    more = "" if exact else ", or by all of its text"
-    raise UsageError("\n".join([head, *choices]), hint=f"name it by its number{more}")
+    head = f"{len(matches)} tasks are named by {title!r}:"
+    hint = "name it by its number, or by all of its text"
+    raise UsageError("\n".join([head, *choices]), hint=hint)
 
 
 # ---------------------------------------------------------------- what leads nowhere
@@ -163,106 +162,77 @@ def faults(spec: Spec) -> tuple[Diagnostic, ...]:
     """`After` notes that nothing can ever meet: each unknown name, and a circle."""
     diagnostics = [
         Diagnostic(note.line, f"After names no task in SPEC.md: {plain.line(note.text, 160)!r}")
-        for note in _unknown(spec)
+        for note in unknown(spec)
     ]
-    return tuple(sorted([*diagnostics, *circle(spec)], key=lambda fault: fault.line))
+    return tuple(sorted([*diagnostics, *_circle(spec)], key=lambda fault: fault.line))
 
 
-def unknown(spec: Spec) -> tuple[str, ...]:
-    """The names in `After` notes that no task has, each once."""
-    return tuple(dict.fromkeys(name(note.text) for note in _unknown(spec)))
-
-
-def _unknown(spec: Spec) -> list[Note]:
+def unknown(spec: Spec) -> list[Note]:
+    """The `After` notes with a name that no task has."""
     first = _first_open(spec)
     return [note for task in spec.tasks for note in _after(task) if name(note.text) not in first]
 
 
-def circle(spec: Spec) -> list[Diagnostic]:
-    """Tasks that wait for each other, the first that are met, each with its line, from the first in
-    the file. Linear.
-    """
+def _circle(spec: Spec) -> list[Diagnostic]:
+    """Tasks that wait for each other, the first that are met, from the first in the file."""
     try:
-        TopologicalSorter(_steps(spec)).prepare()
+        _steps(spec).prepare()
     except CycleError as exc:
-        steps = [step for step in reversed(exc.args[1]) if step < len(spec.tasks)]
+        steps = [step for step in reversed(exc.args[1]) if isinstance(step, int)]
     else:
         return []
     tasks = [*dict.fromkeys(step if step >= 0 else ~step for step in steps)]
     at = tasks.index(min(tasks))
     rows = [spec.tasks[index] for index in (*tasks[at:], *tasks[:at])]
-    names = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows[:_MOST_NAMED]]
-    more = ["…"] if len(rows) > _MOST_NAMED else []
-    way = " -> ".join([*names, *more, plain.line(rows[0].text, 60)])
-    nested = any(row.parent in tasks for row in rows)
-    why = "; a task is done with its last subtask, which waits with its parent" if nested else ""
-    return [Diagnostic(rows[0].line, f"waits for itself: {way}{why}")]
+    names = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows]
+    way = plain.line(" -> ".join([*names, plain.line(rows[0].text, 60)]), _LONGEST_WAY)
+    return [Diagnostic(rows[0].line, f"waits for itself: {way}")]
 
 
-def _steps(spec: Spec) -> dict[int, list[int]]:
-    """What each step waits for: `i` is the end of the task with that index, `~i` its beginning.
-    Empty where no order is asked for. A name is a step of its own: many notes with the name of many
-    tasks stay few lines.
+def _steps(spec: Spec) -> TopologicalSorter[int | str]:
+    """What each step waits for: `i` is the end of the task with that index, `~i` its beginning, a
+    name the end of all that bear it.
     """
-    after = [[name(note.text) for note in _after(task)] for task in spec.tasks]
-    missing = dict.fromkeys(text for texts in after for text in texts)
-    names = {text: number for number, text in enumerate(missing, len(spec.tasks))}
-    steps: dict[int, list[int]] = {number: [] for number in names.values()}
-    for index, task in enumerate(spec.tasks if names else ()):
-        above = [] if task.parent is None else [~task.parent]
-        steps[~index] = above + [names[text] for text in after[index]]
+    steps = TopologicalSorter[int | str]()
+    for index, task in enumerate(spec.tasks):
+        above = [] if task.parent is None else [task.parent]
+        steps.add(~index, *(~one for one in above), *(name(note.text) for note in _after(task)))
         if task.marker is not Marker.DONE:
-            steps[index] = [~index]
-            for whole in (task.parent, names.get(name(task.text))):
-                if whole in steps:
-                    steps[whole].append(index)
+            steps.add(index, ~index)
+            steps.add(name(task.text), index)
+            for whole in above:
+                steps.add(whole, index)
     return steps
 
 
 # ---------------------------------------------------------------- what is left, and needs a person
 
 
-class Counts(NamedTuple):
-    """Of tasks that kern carries out. One with subtasks is a parent: kern ticks it with its last
-    subtask.
-    """
-
-    done: int
-    active: int
-    pending: int
-    parents: int
-    parents_done: int
-
-
-def counts(spec: Spec) -> Counts:
-    above = {task.parent for task in spec.tasks}
-    single = [task.marker for index, task in enumerate(spec.tasks) if index not in above]
-    parents = [task.marker for index, task in enumerate(spec.tasks) if index in above]
-    done, active, pending = map(single.count, (Marker.DONE, Marker.ACTIVE, Marker.PENDING))
-    return Counts(done, active, pending, len(parents), parents.count(Marker.DONE))
+def counts(spec: Spec) -> dict[str, int]:
+    """Of tasks that kern carries out. One with subtasks is ticked with its last one."""
+    single = [task.marker for task in spec.tasks if not task.whole]
+    return {marker.name.lower(): single.count(marker) for marker in Marker}
 
 
 def still(spec: Spec) -> int:
     """How many tasks are left to carry out; a parent with open subtasks is none."""
-    return len(_left(spec))
+    return sum(map(_is_left, spec.tasks))
 
 
 def ahead(spec: Spec) -> int:
     """How many of them runs can take up: what is blocked, held or asks something waits."""
-    theirs = {
-        task.line for task, one in zip(spec.tasks, waits(spec), strict=True) if one.why and one.do
-    }
-    return sum(task.line not in theirs for task in _left(spec))
+    rows = zip(spec.tasks, waits(spec), strict=True)
+    return sum(_is_left(task) and not (wait.why and wait.do) for task, wait in rows)
 
 
-def _left(spec: Spec) -> list[Task]:
-    return [t for t in spec.tasks if t.marker is not Marker.DONE and not t.open_subtasks]
+def _is_left(task: Task) -> bool:
+    return task.marker is not Marker.DONE and not task.open_subtasks
 
 
 def needs(spec: Spec) -> tuple[Need, ...]:
     """The tasks that a person can help on, each once, in file order."""
     return tuple(
-        Need(number, task.line, task.text, re.sub(_KEPT, "", wait.need.rstrip()), wait.do)
+        Need(number, task.line, task.text, notes.without_ref(wait.need), wait.do)
         for number, task, wait in _pending(spec)
         if wait.need and task.notes
     )
@@ -288,20 +258,16 @@ def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
     what an earlier run left unfinished. Raises UsageError where a run could not take it next.
     """
     index = named(words, [one.text for one in spec.tasks])
-    task, number = spec.tasks[index], index + 1
+    task = spec.tasks[index]
     if task.key == in_progress:
         return task.key
     why, hint = waits(spec)[index][:2]
-    then = f", then: kern --task {number}"
     if task.marker is Marker.DONE:
         why, hint = "it is done", "[ ] in kern edit opens it again"
     elif in_progress is not None:
         why, hint = f"{plain.line(in_progress.text, 200)} is in progress and comes first", "kern 1"
-    elif why == OPEN_SUBTASKS:
-        why, then = "it is done with its last subtask", ""
-        hint = f"its open subtasks: kern --task {spec.parts(index)[0] + 1}"
-    elif why and not hint:
-        hint = "kern status tells more"
     if why:
-        raise UsageError(f"{plain.line(why)}: {spec.shown(index)}", hint=f"{hint}{then}")
+        raise UsageError(
+            f"{plain.line(why)}: {spec.shown(index)}", hint=hint or "kern status tells more"
+        )
     return task.key

@@ -184,7 +184,6 @@ class _Reader:
         self.diagnostics: list[Diagnostic] = []
         self.closer = ""  # what ends the fence or comment that is open
         self.opened = 0
-        self.hidden = 0  # task lines in it
 
     def take(self, number: int, line: str, stripped: str) -> None:
         item = _ITEM.match(line) if stripped[0] in _BULLETS else None
@@ -194,11 +193,9 @@ class _Reader:
             fence = bare.startswith(self.closer) and not bare.strip(self.closer[0])
             closed = self.closer in bare if self.closer == "-->" else fence
             self.closer = "" if closed else self.closer
-            self.hidden += marker is not None and not closed
             self._own(number, line)
         elif item and marker is None:
-            hint = "use [x] or delete it" if item["mark"] == "-" else "use [ ], [~] or [x]"
-            self._complain(number, f"malformed task marker [{item['mark']}]: {hint}")
+            self._complain(number, f"malformed task marker [{item['mark']}]: use [ ], [~] or [x]")
         elif item and marker is not None:
             if title := (item["text"] or "").strip():
                 self._open_task(number, item, marker, title)
@@ -218,7 +215,7 @@ class _Reader:
         self._own(number, line, note, stripped)
         if opening := _OPENING.match(stripped.rstrip()):
             self.closer = "-->" if opening[3] else opening[1] or opening[2]
-            self.opened, self.hidden = number, 0
+            self.opened = number
 
     def _complain(self, number: int, message: str) -> None:
         self.diagnostics.append(Diagnostic(number, message))
@@ -267,9 +264,9 @@ class _Reader:
 
     def spec(self) -> Spec:
         unclosed = None
-        if self.closer and (self.hidden or self.stack or not self.tasks):
+        if self.closer:
             what = "comment" if self.closer == "-->" else "code fence"
-            hides = f"{self.hidden} task line(s)" if self.hidden else "what stands below it"
+            hides = "what stands below it"
             self._complain(self.opened, f"the {what} opened here is never closed and hides {hides}")
             unclosed = self.diagnostics[-1]
         self._leave(-1)

@@ -89,7 +89,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "asked": "stop" if holder and control.asked(repo.git_dir, holder.run) else None,
         "waiting": landing.count_waiting(repo),
         "counts": {marker.name.lower(): markers.count(marker) for marker in Marker},
-        "to_do": order.counts(parsed)._asdict(),
+        "to_do": order.counts(parsed),
         "next": next_task.text if next_task else None,
         "last": records[-1] if records else None,
         "stage": {"stage": main.doing, "task": main.task, "since": main.since}
@@ -209,11 +209,9 @@ def _counted(state: Mapping[str, Any]) -> str:
     """Of the tasks that kern carries out; a parent is ticked with its last subtask."""
     counts, under_way = state["to_do"], len(state["workers"])
     active, pending = counts["active"] + under_way, max(counts["pending"] - under_way, 0)
-    parents = plain.count(counts["parents"], "parent")
     more = {
         f", {len(state['help'])} need you": state["help"],
         f", {len(state['held'])} held": state["held"],
-        f"; {parents} of subtasks, {counts['parents_done']} done": counts["parents"],
     }
     rest = "".join(text for text, count in more.items() if count)
     return f"{counts['done']} done, {active} in progress, {pending} pending{rest}"

@@ -100,19 +100,14 @@ LIST = "- [ ] a\n  - [x] b\n  - [ ] c\n- [~] d\n- [x] e\n- [ ] f\n  > **After:**
     ("new", "said"),
     [
         (New("A"), "there already: 1: a"),
-        (New(" c ", under="a"), "there already: 3: c"),
         (New("E"), "there already: 5: e"),
         (New("  "), "says nothing"),
         (New("- [ ] "), "says nothing"),
         (New("x", after=["zzz"]), "no task is named"),
-        (New("x", under="d"), "in progress: 4: d"),
-        (New("x", under="e"), "it is done: 5: e"),
         (New("x", gates=[" `` "]), "the gate says nothing"),
         (New("x", gates=["a\nb"]), "one line"),
         (New("x", gates=["a\x07b"]), "one line"),
         (New("x", judges=["\n"]), "asked nothing"),
-        (New("x", after=["f"], under="a"), r"(?s)never begin.*a \(line 1\) -> x .*-> f .*-> a;"),
-        (New("x", after=["1"], under="a"), r"never begin"),
     ],
 )
 def test_what_is_not_added(new: New, said: str) -> None:

@@ -17,7 +17,6 @@ def faults(text: str) -> list[tuple[int, str]]:
     return [(fault.line, fault.message) for fault in order.faults(parse(text))]
 
 
-NESTED = "; a task is done with its last subtask, which waits with its parent"
 A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
 
 
@@ -34,17 +33,17 @@ A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
         (
             "- [ ] p\n  - [ ] s\n    > **After:** p\n",
             1,
-            f"waits for itself: p (line 1) -> s (line 2) -> p{NESTED}",
+            "waits for itself: p (line 1) -> s (line 2) -> p",
         ),
         (
             "- [ ] p\n  > **After:** s\n  - [ ] s\n",
             1,
-            f"waits for itself: p (line 1) -> s (line 3) -> p{NESTED}",
+            "waits for itself: p (line 1) -> s (line 3) -> p",
         ),
         (
             "- [ ] p\n  > **After:** q\n  - [ ] s\n- [ ] q\n  > **After:** s\n",
             1,
-            f"waits for itself: p (line 1) -> q (line 4) -> s (line 3) -> p{NESTED}",
+            "waits for itself: p (line 1) -> q (line 4) -> s (line 3) -> p",
         ),
         ("- [ ] a\n- [ ] a\n  > **After:** a\n", 2, "waits for itself: a (line 2) -> a"),
         ("- [ ] a\n  > **After:** nope\n", 2, "After names no task in SPEC.md: 'nope'"),
@@ -149,9 +148,7 @@ def test_each_task_that_needs_a_person_is_told_once_with_what_to_type() -> None:
 
 def test_a_parent_is_counted_apart() -> None:
     parsed = parse(SPEC)
-    assert order.counts(parsed) == order.Counts(
-        done=3, active=1, pending=6, parents=2, parents_done=1
-    )
+    assert order.counts(parsed) == {"done": 3, "active": 1, "pending": 6}
     assert order.still(parsed) == 7
     assert order.still(parse("- [ ] whole\n  - [x] part\n")) == 1, "its own work is left"
 
@@ -191,37 +188,26 @@ def test_a_number_or_a_part_of_its_text_names_it(words: str, key: Key) -> None:
 @pytest.mark.parametrize(
     ("words", "said", "hint"),
     [
-        ("1", "it is done: 1: begun", "[ ] in kern edit opens it again, then: kern --task 1"),
-        (
-            "3",
-            "waits for 2 (first thing): 3: second thing",
-            "kern status tells more, then: kern --task 3",
-        ),
-        ("4", "it is done with its last subtask: 4: whole", "its open subtasks: kern --task 5"),
-        (
-            "stuck",
-            "blocked: no key: 7: stuck",
-            "kern show 7, kern edit, kern retry 7, then: kern --task 7",
-        ),
-        ("8", "waits for your answer: which?: 8: asks", 'kern answer 8 "…", then: kern --task 8'),
-        ("nobody", "no task is named by 'nobody'", "the tasks and their numbers"),
-        ("99", "no task is named by '99'", "the tasks and their numbers"),
+        ("1", "it is done: 1: begun", "[ ] in kern edit opens it again"),
+        ("3", "waits for 2 (first thing): 3: second thing", "kern status tells more"),
+        ("4", "has open subtasks: 4: whole", "kern status tells more"),
+        ("stuck", "blocked: no key: 7: stuck", "kern show 7, kern edit, kern retry 7"),
+        ("8", "waits for your answer: which?: 8: asks", 'kern answer 8 "…"'),
+        ("99", "no task is named by '99'", "kern status shows the tasks and their numbers"),
         ("thing", "2 tasks are named by 'thing'", "name it by its number, or by all of its text"),
     ],
 )
 def test_what_cannot_be_taken_is_told_with_what_to_type(words: str, said: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         order.can_begin(parse(WANTED), words)
-    assert said in str(caught.value)
-    assert caught.value.hint.endswith(hint)
+    assert said in str(caught.value) and caught.value.hint == hint
 
 
 def test_the_task_in_progress_is_gone_on_with_and_no_other_is_begun_beside_it() -> None:
     text = WANTED.replace("- [ ] second", "- [~] second")
     assert order.can_begin(parse(text), "3", Key("", "second thing")) == Key("", "second thing")
-    with pytest.raises(UsageError, match="second thing is in progress and comes first") as caught:
+    with pytest.raises(UsageError, match="second thing is in progress and comes first"):
         order.can_begin(parse(text), "2", Key("", "second thing"))
-    assert caught.value.hint == "kern 1, then: kern --task 2"
 
 
 # ---------------------------------------------------------------- before a run
