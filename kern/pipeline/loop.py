@@ -1,6 +1,7 @@
 """The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -134,18 +135,18 @@ class Loop:
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
         announced, count = False, 0
-        for step in range(MOST_STEPS):
+        for step in itertools.count():
             at = self._look()
             do = self.due = resume(at.facts)
             if do in _LONG:
                 self.site.steered.check_requests()
             self.sink(Traced(f"next: {do}"))
             count += do in (Do.SELECT, Do.ABANDON)
-            if count > MOST_BEGUN:
+            if count > MOST_BEGUN or step > MOST_STEPS:
                 raise KernError(
-                    "the task in progress is reworded or taken away again and again",
+                    "the task in progress comes to no end: is it reworded again and again?",
                     hint=f"does a hook stash {SPEC}, or an agent write it? git stash list; then "
-                    "run kern again",
+                    "run kern again; kern -v shows the steps",
                 )
             if at.key and not announced and do not in (Do.SELECT, Do.ABANDON):
                 self.sink(TaskStarted(at.key.text, number, "" if step else do))
@@ -166,10 +167,7 @@ class Loop:
             if settled:
                 self._settle(settled)
                 return True
-        raise KernError(
-            f"no end after {MOST_STEPS} steps: this is a fault in kern",
-            hint="kern -v shows the steps",
-        )
+        raise AssertionError
 
     def _look(self) -> Situation:
         """What is true. Raises KernError where the branch was switched under the run."""
@@ -186,13 +184,7 @@ class Loop:
 
     def _take(self) -> bool:
         """Whether there is a task to take."""
-        key = steps.take_next(self.site, self.passed_over, self.wanted)
-        if self.wanted and not key:
-            raise KernError(
-                f"the task is no longer in {SPEC}: {self.wanted.text}",
-                hint="kern status shows those that are",
-            )
-        return key is not None
+        return bool(steps.take_next(self.site, self.passed_over, self.wanted))
 
     def _settle(self, one: Settled) -> None:
         self.settled.append(one)
@@ -212,9 +204,8 @@ class Loop:
         if site.rooms.mounted or not refs.start(site.repo, site.repo.head().name):
             return ""
         return (
-            "the task's unfinished work is in your working tree: do not commit it. The next run "
-            "goes on with it, or saves it to a ref and restores the tree, with edits that you make "
-            "now"
+            "the task's unfinished work is in your working tree: the next run goes on with it, or "
+            "saves it to a ref and restores the tree"
         )
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
