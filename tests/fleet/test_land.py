@@ -29,16 +29,6 @@ def kept(git: Git) -> list[str]:
     return git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
 
 
-def test_what_was_proven_on_the_newest_commit_lands_as_it_is(project: Project, git: Git) -> None:
-    work = project.work("one", "echo new > new.txt", "echo ONE > a.txt")
-    fleet = project.fleet()
-    assert project.land(work, fleet=fleet) == [LANDED]
-    assert fleet.settled[0].proved == "verified by gate check"
-    assert git("rev-parse", "HEAD") == work.commit and project.gates == []
-    assert git("status", "--porcelain") == ""
-    assert "- [x] one\n" in (project.root / "SPEC.md").read_text()
-
-
 def test_no_word_of_a_kern_that_was_killed_is_proof(project: Project) -> None:
     work = project.work("one", "touch one")
     unproven = replace(work, code=-9, proved="")

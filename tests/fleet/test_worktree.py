@@ -32,10 +32,6 @@ def job(git: Git, repo: Path, **more: object) -> Job:
     return Job(KEY, 1, git("rev-parse", "HEAD"), name, 2, "f" * 16, "main", documents, **more)  # type: ignore[arg-type]
 
 
-def with_settings(job: Job, repo: Path) -> Job:
-    return replace(job, documents=(*job.documents, ("kern.toml", (repo / "kern.toml").read_text())))
-
-
 def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     repo: Path, git: Git, fake: Fake, yard: Yard
 ) -> None:
@@ -70,8 +66,10 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     (repo / "kern.toml").write_text(
         f'[worktree]\nsetup = "echo $KERN_WORKER $KERN_PORT >> {repo}/../set-up"\n'
     )
+    git("add", "kern.toml")
+    git("commit", "--quiet", "--message=settings")
     yard = replace(yard, many=Worktree(copy=(".env", "conf")))
-    first = with_settings(job(git, repo), repo)
+    first = job(git, repo)
     for _ in range(2):
         came = worktree.carry_out(yard, first)
         assert (came.code, came.fault) == (0, "")
@@ -82,15 +80,6 @@ def test_a_worktree_gets_what_kern_toml_names(repo: Path, git: Git, fake: Fake, 
     assert (root / "secret1").exists()
     assert not (root / "secret2").exists() and not (root / "unignored").exists()
     assert (repo / "../set-up").read_text() == "2 20080\n"  # once, and the worker is told
-
-
-def test_a_setup_that_fails_is_told_before_a_token_is_spent(
-    repo: Path, git: Git, fake: Fake, yard: Yard
-) -> None:
-    (repo / "kern.toml").write_text("[worktree]\nsetup = 'exit 3'\n")
-    came = worktree.carry_out(yard, with_settings(job(git, repo), repo))
-    assert "failed (exit 3)" in came.fault and "worktree.setup in kern.toml" in came.hint
-    assert not (came.under_way or came.commit or fake.calls)
 
 
 @pytest.mark.parametrize("path", ["gone", "abs/key", "new.txt", "a.txt"])
