@@ -25,7 +25,7 @@ from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox.confine import unheld
 from kern.spec import reapply
-from kern.spec.parse import Kind, Task
+from kern.spec.parse import Kind
 from kern.stages import belief, briefs, record
 from kern.stages.call import Said
 from kern.stages.prompts import Prompt
@@ -46,29 +46,28 @@ class Objection(Exception):
 
 def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
     """The start ref: from now on the attempt has begun."""
-    key, _ = at.opened
-    number, mounted = number or at.attempt, site.rooms.mounted
-    if mounted:  # of a gate nothing is left where a killed agent's work would be
-        site.rooms.for_agent(site.repo.tree(at.head.commit), at.head, writes=False)
-    else:
+    key, number, mounted = at.opened[0], number or at.attempt, site.rooms.mounted
+    if not mounted:
         ignored(site).take(key, number)
     return refs.begin(site.repo, at.head, key, number, mounted=mounted)
 
 
-def believed(
+def ask(
     site: Site,
+    at: Situation,
     prompt: Prompt,
-    task: Task,
+    who: str,
     *,
     tree: str,
+    back: str = "",
     red: Collection[Gate] = (),
     again: Callable[[], object] = lambda: None,
     **how: Any,
-) -> Said:
-    """What the stage says, asked once more where that is not to be believed. `red`: gates, before
-    the task.
+) -> tuple[Said, list[str]]:
+    """What the stage says, asked once more where that is not to be believed; and what it did that
+    breaks limits. `red`: gates, before the task.
     """
-    form, listed = site.templates[prompt.stage], ""  # of files
+    form, listed, task = site.templates[prompt.stage], "", at.opened[1]
     own = "\n".join((briefs.task_text(task), *(n.text for n in task.of(Kind.GATE, Kind.JUDGE))))
     own_gate = next((gate.label for gate in red if not gate.name), "")
 
@@ -79,17 +78,20 @@ def believed(
         whole = rf"(?i)(?<![^\W_]){re.escape(name)}(?![^\W_])"
         return bool(re.search(whole, listed)) or os.path.exists(site.repo.root / name)
 
-    def ask(one: Prompt) -> Said:
-        reply = site.caller.call(one, task=task.key.text, again=again, **how)
+    def once(one: Prompt) -> Said:
+        reply = site.caller.call(one, task=task.key.text, attempt=at.attempt, again=again, **how)
         parts = (reply.reply.text, f"{form.contract}\n{form.text}", own, own_gate, knows)
         return replace(reply, doubt="" if reply.fault else belief.doubt(one.stage, *parts))
 
-    reply = ask(prompt)
-    if not reply.doubt:
-        return reply
-    site.warn(f"{prompt.stage}: {reply.doubt}: asked once more")
-    again()
-    return ask(replace(prompt, text=prompt.text + belief.again(prompt.stage, reply.doubt)))
+    with watched(site, who, back) as broken:
+        reply = once(prompt)
+        if reply.doubt:
+            site.warn(f"{prompt.stage}: {reply.doubt}: asked once more")
+            again()
+            reply = once(
+                replace(prompt, text=prompt.text + belief.again(prompt.stage, reply.doubt))
+            )
+    return reply, broken
 
 
 def earlier(site: Site, at: Situation) -> StageRecord | None:
@@ -115,33 +117,30 @@ def candidate(site: Site, at: Situation) -> str:
     return merged
 
 
-def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
-    """What an agent whose end kern did not see has left, under a ref; empty where nothing."""
+def put_aside(site: Site, at: Situation, start: StartRef, why: str, *, again: bool = False) -> None:
+    """What an agent that was cut off has left, under a ref and out of the tree."""
+    tree, work = _unfinished(site, start), site.rooms.work
+    if site.repo.changed(start.tree, tree):
+        ref = site.keep(start.task, f"{start.attempt}-killed", tree, start.base)
+        work.accept(tree)
+        since = "" if site.rooms.mounted or start.held else " and what you changed since"
+        site.warn(f"{why}: its work{since} is saved: git show {ref}")
+    restore(site, at, again=again)
+
+
+def _unfinished(site: Site, start: StartRef) -> str:
     work = site.rooms.work
     if start.held:  # as its agent left it: a gate may have been there since
-        tree = site.repo.tree(start.held[0])
-    elif not work.index.exists():
-        return ""
-    else:
-        if site.rooms.place:
-            site.rooms.place.set_repositories_aside()
-        try:
-            tree = work.candidate()
-        except GitFailed as exc:  # a repository without a commit, say
-            site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
-            return ""
-    if not site.repo.changed(start.tree, tree):
-        return ""
-    ref = site.keep(start.task, f"{start.attempt}-{name}", tree, start.base)
-    work.accept(tree)
-    return ref
-
-
-def put_aside(site: Site, at: Situation, start: StartRef, *, again: bool = False) -> None:
-    """What an agent that was cut off has left, under a ref and out of the tree."""
-    if ref := unfinished(site, start, "retry"):
-        site.warn(f"its work so far is saved, and undone: git show {ref}")
-    restore(site, at, again=again)
+        return site.repo.tree(start.held[0])
+    if not work.index.exists():
+        return start.tree
+    if site.rooms.place:
+        site.rooms.place.set_repositories_aside()
+    try:
+        return work.candidate()
+    except GitFailed as exc:  # a repository without a commit, say
+        site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
+        return start.tree
 
 
 def restore(site: Site, at: Situation, *, again: bool = False) -> None:
@@ -208,9 +207,9 @@ def _reapply(site: Site, name: str, form: str | None, before: str) -> None:
             site.warn(line)
         if fixed != text:
             site.documents.write(name, fixed)
-    for one, when in ((before, "before an agent ran"), (text, "that agent left it")):
-        if {*re.findall(r"\w\w+", one)} - {*re.findall(r"\w\w+", fixed)}:
-            site.warn(f"words are gone from {name}; as {when}: {site.keep_document(name, one)}")
+    if {*re.findall(r"\w\w+", before)} - {*re.findall(r"\w\w+", fixed)}:
+        kept = site.keep_document(name, before)
+        site.warn(f"words are gone from {name}; as before an agent ran: {kept}")
 
 
 def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:

@@ -107,9 +107,8 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
         why = f"the {before.refused} hook refused it: {output}" if before.refused else ""
         form, room = site.templates[Stage.COMMIT], site.rooms.for_proof(tree, at.head)
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
-        with attempt.watched(site, "the commit stage"):
-            how: dict[str, Any] = {"attempt": at.attempt, "env": site.commit_stage, "room": room}
-            reply = attempt.believed(site, prompt, task, tree=tree, **how)
+        how: dict[str, Any] = {"env": site.commit_stage, "room": room}
+        reply, _ = attempt.ask(site, at, prompt, "the commit stage", tree=tree, **how)
         reply = replace(reply, fault=reply.fault or reply.doubt)
         third = save(site, reply, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:

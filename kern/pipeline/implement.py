@@ -34,7 +34,6 @@ _ANSWER = 1500  # characters of the answer before
 
 def implement(site: Site, at: Situation) -> None:
     """The start ref, the agent, what it left, stage2.json."""
-    key, task = at.opened
     if at.attempt > 1:
         workspace.retire(site.scope, str(at.attempt - 1))
     last = attempt.earlier(site, at)
@@ -45,24 +44,22 @@ def implement(site: Site, at: Situation) -> None:
     room = site.rooms.for_agent(base, at.head)
 
     def again() -> None:
-        attempt.put_aside(site, at, start, again=True)
+        attempt.put_aside(site, at, start, "cut off", again=True)
         site.rooms.for_agent(base, at.head)
 
     try:
-        with attempt.watched(site, "the agent") as broken:
-            reply = attempt.believed(
-                *(site, prompt, task),
-                tree=base,
-                red=red,
-                attempt=at.attempt,
-                env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
-                config=history.refuse_push(site.repo),
-                gates=sends_back,
-                again=again,
-                room=room,
-            )
+        reply, broken = attempt.ask(
+            *(site, at, prompt, "the agent"),
+            tree=base,
+            red=red,
+            env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
+            config=history.refuse_push(site.repo),
+            gates=sends_back,
+            again=again,
+            room=room,
+        )
     except KernError:
-        attempt.put_aside(site, at, start)
+        attempt.put_aside(site, at, start, "cut off")
         refs.delete(site.repo, start.ref, start.commit)
         raise
     # In place what changed beside one that was idle is a person's.
@@ -70,17 +67,21 @@ def implement(site: Site, at: Situation) -> None:
     tree, violation = (start.tree, "") if idle else _left(site, start)
     tree = _without_commits(site, start, tree) if site.rooms.place else tree
     refs.hold(site.repo, start, tree)
-    facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": tree}
-    facts["told"] = {one.id: one.text for one, _ in prompt.memory.chosen}
-    facts["acted"] = reply.acted
-    facts["sent_back"] = reply.reply.sent_back if sends_back else -1
     limits = "; ".join(filter(None, (*broken, violation)))
+    facts: dict[str, object] = {
+        "base": at.head.commit,
+        "start": start.tree,
+        "tree": tree,
+        "told": {one.id: one.text for one, _ in prompt.memory.chosen},
+        "acted": reply.acted,
+        "sent_back": reply.reply.sent_back if sends_back else -1,
+        "time": at.files[Stage.RESEARCH].time,
+    }
     if why := limits or reply.fault or reply.doubt:
         facts["outcome"] = str(answer.broken(plain.line(why), at.due))
         late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
         facts["cause"] = Cause.LIMIT if limits else Cause.FORM if reply.doubt else late
-    began = at.files[Stage.RESEARCH].time
-    save(site, reply, key, Stage.IMPLEMENT, at.attempt, **facts, time=began)
+    save(site, reply, at.opened[0], Stage.IMPLEMENT, at.attempt, **facts)
 
 
 def _left(site: Site, start: StartRef) -> tuple[str, str]:

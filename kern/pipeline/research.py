@@ -1,8 +1,6 @@
 """Stage 1: what an agent finds out before anything is changed, saved, then noted in SPEC.md."""
 
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 from kern.git import refs
 from kern.model import Cause, Stage, Tier
@@ -31,10 +29,14 @@ def research(site: Site, at: Situation) -> None:
     context = briefs.known(site.repo, site.documents)
     prompt = briefs.brief(site.templates[Stage.RESEARCH], task, context, required, state)
     room = site.rooms.for_agent(tree, at.head, writes=False)
-    anew = partial(site.rooms.put_back, tree)
-    with attempt.watched(site, "research", back=tree):
-        how: dict[str, Any] = {"tree": tree, "red": required.red, "again": anew, "room": room}
-        reply = attempt.believed(site, prompt, task, attempt=at.attempt, **how)
+    reply, _ = attempt.ask(
+        *(site, at, prompt, "research"),
+        tree=tree,
+        back=tree,
+        red=required.red,
+        again=lambda: site.rooms.put_back(tree),
+        room=room,
+    )
     if reply.doubt and at.due is not Tier.SKIP:
         _fail(site, at, reply, began)
         return

@@ -53,17 +53,13 @@ def undo(site: Site, at: Situation) -> None:
     start = at.start
     assert start is not None
     attempt.undo_mistakes(site, replace(at.head, commit=start.base), "the agent")
-    ref = attempt.unfinished(site, start)
-    attempt.restore(site, at)
     killed = at.facts.active and start.task == at.key
     why = f"no longer in progress: {start.task.text}"
     if killed:
         why = "an earlier run was killed while an agent implemented"
         # A stage2.json that does not count must not come back to count.
         workspace.retire(site.scope, f"{start.attempt}-lost")
-    if ref:
-        since = "" if site.rooms.mounted else " and what you changed since"
-        site.warn(f"{why}: its work{since} is saved: git show {ref}")
+    attempt.put_aside(site, at, start, why)
     drop_start(site, at)
     if not killed:  # or its answer would count again if the task is taken up again
         record.sweep(site.scope)
