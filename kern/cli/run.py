@@ -63,7 +63,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             return None
         if options.until_done:
             raise UsageError("kern -j has left tasks in progress", hint="first: kern -j 2")
-        options.jobs, options.delay = "1", DELAY
+        options.jobs, options.delay = 1, DELAY
     if options.delay not in (0.0, DELAY):
         raise UsageError(
             "DELAY is between a task and the next: leave it out, or -j",
