@@ -46,11 +46,6 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
     return templates
 
 
-def read_guidance(form: Template) -> bool:
-    """Whether all that may run it read the project's guidance by themselves."""
-    return all(protocol.find(by.agent).guidance for by in form.runners)
-
-
 def command(agent: Agent) -> str:
     """Its program, the usual one unless a person names another."""
     return os.environ.get(agent.variable) or agent.program

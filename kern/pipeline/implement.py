@@ -16,13 +16,12 @@ from kern.git.environment import GitFailed
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
-from kern.pipeline import agents, attempt, project
+from kern.pipeline import attempt, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.plain import some
 from kern.stages import answer, briefs, change
-from kern.stages.briefs import Mending
 from kern.stages.prompts import Prompt
 from kern.stages.record import StageRecord
 from kern.system import workspace
@@ -143,25 +142,21 @@ def _order(
     """
     required, state = project.standing(site, at)
     researched = at.files[Stage.RESEARCH].answer
-    form = site.templates[Stage.IMPLEMENT]
-    reading = agents.read_guidance(form)
     prompt = briefs.brief(
-        form,
-        at.opened[1],
-        briefs.known(site.repo, site.documents, by_itself=reading),
+        *(site.repo, site.documents, site.templates[Stage.IMPLEMENT], at.opened[1]),
         required,
         state,
         at.due,
         researched.body,
         last.red if last else None,
-        _mending(site, last) if last and mends else None,
+        _mending(site, last) if last and mends else briefs.NOTHING,
     )
     sends_back = at.due is Tier.IMPLEMENT and site.caller.runs_gates(prompt)
     return prompt, project.at_the_end(required) if sends_back else (), required.red
 
 
-def _mending(site: Site, last: StageRecord) -> Mending:
+def _mending(site: Site, last: StageRecord) -> dict[str, list[str]]:
     printed = f"\nThe end of what {last.red.name} printed:\n{last.red.output}" if last.red else ""
     quote = last.answer.body[:_ANSWER]
     failure = f"{last.decision.reason}{printed}\n\nIts answer was:\n{quote}"
-    return Mending(failure, change.shown(site.repo, *last.change, _KEPT))
+    return {"failure": [failure], "kept": [change.shown(site.repo, *last.change, _KEPT)]}

@@ -26,8 +26,8 @@ def research(site: Site, at: Situation) -> None:
     began, tree = now(), site.repo.tree(at.head.commit)
     site.rooms.put_back(tree)
     required, state = project.standing(site, at)
-    context = briefs.known(site.repo, site.documents)
-    prompt = briefs.brief(site.templates[Stage.RESEARCH], task, context, required, state)
+    form = site.templates[Stage.RESEARCH]
+    prompt = briefs.brief(site.repo, site.documents, form, task, required, state)
     room = site.rooms.for_agent(tree, at.head, writes=False)
     reply, _ = attempt.ask(
         *(site, at, prompt, "research"),

@@ -3,18 +3,18 @@ project's own advice to agents, the text of CLAUDE.md and AGENTS.md.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kern import plain
+from kern.agents import protocol
 from kern.checks.result import Red
 from kern.errors import KernError
 from kern.git import history
 from kern.git.repository import Repo
 from kern.memory import entries, recall
-from kern.memory.entries import Learnings
 from kern.model import LEARNINGS, Key, Stage, Tier
 from kern.obeyed import COMMON, MAIN, OURS
 from kern.spec import imports, notes
@@ -33,6 +33,7 @@ _LONGEST_MESSAGE = 240  # characters
 _MOST_FAULTS = 5  # of LEARNINGS.md, said at a time
 _TRAILER = "Kern-Task: "
 _MOST_GUIDANCE = 40_000  # characters of all of it
+NOTHING: Mapping[str, Sequence[str]] = {}
 
 
 class Guidance(NamedTuple):
@@ -40,72 +41,49 @@ class Guidance(NamedTuple):
     notices: tuple[str, ...] = ()  # what a person should know was left out, and why
 
 
-class Known(NamedTuple):
-    """What the project has learned and done lately, and how it wants to be worked on."""
-
-    learnings: Learnings
-    commits: Sequence[str]
-    guidance: Guidance = Guidance()
-    goal: str = ""
-    spec: Spec = Spec((), ())
-
-
-class Mending(NamedTuple):
-    """An attempt that failed over something that can be mended: its work is in the tree again."""
-
-    failure: str  # what failed, and what that printed
-    kept: str  # the change: statistics and patch
-
-
-def known(repo: Repo, documents: Documents, *, by_itself: bool = False) -> Known:
-    """`by_itself`: the agent may read CLAUDE.md without kern."""
-    text, parsed = documents.spec()
-    return Known(
-        entries.parse(documents.read(LEARNINGS) or ""),
-        [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)],
-        guidance(repo.root, by_itself=by_itself),
-        " ".join(goals(text)),
-        parsed,
-    )
+def recent(repo: Repo) -> list[str]:
+    return [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)]
 
 
 def brief(
+    repo: Repo,
+    documents: Documents,
     form: Template,
     task: Task,
-    context: Known,
     checks: Checks | None = None,
     state: Sequence[str] = (),
     due: Tier = Tier.IMPLEMENT,
     researched: str = "",
     red: Red | None = None,
-    mending: Mending | None = None,
+    mending: Mapping[str, Sequence[str]] = NOTHING,
 ) -> Prompt:
     """What research and implement are told, with those learnings that the task and what research
     found call for. `state`: what the task's own gates say before it. `red`: the gate that failed
-    the attempt before.
+    the attempt before. `mending`: its `failure`, and what it left in the tree.
     """
-    now, notices = context.spec.find(task.key), context.guidance.notices
-    above = context.spec.tasks[now.parent] if now and now.parent is not None else None
-    if form.stage is Stage.RESEARCH:
-        damage = context.learnings.faults[:_MOST_FAULTS]
-        notices = (*notices, *(f"{LEARNINGS}: {fault}" for fault in damage))
+    text, spec = documents.spec()
+    now, learnings = spec.find(task.key), entries.parse(documents.read(LEARNINGS) or "")
+    above = spec.tasks[now.parent] if now and now.parent is not None else None
+    works = form.stage is Stage.IMPLEMENT
+    reads = works and all(protocol.find(by.agent).guidance for by in form.runners)
+    advice, damage = guidance(repo.root, by_itself=reads), learnings.faults[:_MOST_FAULTS]
+    told = [] if works else [f"{LEARNINGS}: {fault}" for fault in damage]
     mode = "experiment" if is_experiment(task.text) else "implement"
     words = {
         "task": task_text(task, above),
         "checks": "\n".join(f"- {check}" for check in checks.shown) if checks else "",
-        "guidance": context.guidance.text,
-        "neighbours": _neighbours(task, context),
+        "guidance": advice.text,
+        "neighbours": _neighbours(spec, now, " ".join(goals(text))),
         "mode": "decompose" if due is Tier.DECOMPOSE else "mend" if mending else mode,
         "attempts": _attempts(task, above, None if mending else red),
         "snapshot": state,
-        "failure": [mending.failure] if mending else [],
-        "kept": [mending.kept] if mending else [],
         "research": _notes(task, above, researched),
         "answer": [researched],
-        "commits": context.commits,
+        "commits": recent(repo),
+        **mending,
     }
-    query = f"{task_text(task)}\n\n{researched}"
-    return compose(form, words, notices, partial(recall.told, context.learnings.entries, query))
+    query = partial(recall.told, learnings.entries, f"{task_text(task)}\n\n{researched}")
+    return compose(form, words, (*advice.notices, *told), query)
 
 
 def _attempts(task: Task, above: Task | None, red: Red | None) -> list[str]:
@@ -131,11 +109,11 @@ def _notes(task: Task, above: Task | None, researched: str) -> list[str]:
     ]
 
 
-def _neighbours(task: Task, context: Known) -> str:
+def _neighbours(spec: Spec, now: Task | None, goal: str) -> str:
     """The goal and the tasks around this one, in few words; empty where there is neither."""
-    parts = [f"- the goal: {context.goal}"] if context.goal else []
-    if now := context.spec.find(task.key):
-        beside = [one for one in context.spec.tasks if one.parent == now.parent]
+    parts = [f"- the goal: {goal}"] if goal else []
+    if now:
+        beside = [one for one in spec.tasks if one.parent == now.parent]
         at = beside.index(now)
         parts += [f"- before this one: {one.text}" for one in beside[max(0, at - 2) : at]]
         parts += [f"- after this one: {one.text}" for one in beside[at + 1 : at + 4]]

@@ -130,7 +130,10 @@ class Caller:
         """By one agent, again and again while the fault is one that passes."""
         import tenacity  # with asyncio and more, which a look does without
 
-        awaited = Outage if self.away else ()  # of one that is waited for, one try after each pause
+        awaited = bool(self.away)  # of an outage that is waited for, one try after each pause
+
+        def passes(fault: BaseException) -> bool:
+            return isinstance(fault, TransientFault) and not (awaited and isinstance(fault, Outage))
 
         def prepare(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
@@ -139,10 +142,9 @@ class Caller:
             again()
 
         return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(TransientFault)
-            & tenacity.retry_if_not_exception_type(awaited),
+            retry=tenacity.retry_if_exception(passes),
             stop=tenacity.stop_after_attempt(TRIES),
-            wait=tenacity.wait_exponential(multiplier=2, max=60) + tenacity.wait_random(0, 1),
+            wait=tenacity.wait_exponential_jitter(2, 60),
             sleep=self.sleep,
             before_sleep=prepare,
             reraise=True,
@@ -183,7 +185,6 @@ class Caller:
         reply = result.answer or Answer()
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
-        output.check_version(agent, reply.version)
         self.sink(
             events.StageFinished(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, denied),
@@ -319,8 +320,5 @@ def awake(choices: Sequence[Choice], rest: Mapping[str, float], now: float) -> l
     """Who is asked, one after the other: who rests is passed over; where all do, the one that wakes
     first is asked.
     """
-
-    def wakes(choice: Choice) -> float:
-        return rest.get(choice.agent, 0.0)
-
-    return [one for one in choices if wakes(one) <= now] or [min(choices, key=wakes)]
+    wakes = {one: rest.get(one.agent, 0.0) for one in choices}
+    return [one for one in choices if wakes[one] <= now] or [min(choices, key=wakes.__getitem__)]

@@ -27,7 +27,7 @@ _GENERATED = (
 )
 # Nothing of a person's configuration changes what a judge sees.
 _NUMBERS = (
-    *("-O/dev/null", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames"),
+    *("-O/dev/null", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"),
     *("--submodule=short", "--ignore-submodules=none"),
 )
 _PATCH = (*_NUMBERS, "--text", "-U3")  # nor what .gitattributes say
@@ -38,7 +38,6 @@ class File:
     path: str
     size: str  # `+2 -1`, or `binary`
     lines: int  # added and removed
-    old: str = ""  # where it was renamed from
 
     @property
     def generated(self) -> bool:
@@ -52,42 +51,39 @@ def shown(repo: Repo, old: str, new: str, room: int) -> str:
     files = _files(repo, old, new)
     if not files:
         return ""
-    parts, rows = [_listed(files)], room - _SPARE
-    rows -= len(parts[0])
-    most = min(MOST, max(0, rows) // LEAST)
+    parts, paths = [_listed(files)], [file.path for file in files]
+    room -= _SPARE + len(parts[0])
+    most = min(MOST, max(0, room) // LEAST)
     sources = sum(not file.generated for file in files[:most])
-    paths = set[str]()
-    pairs = [(file.old or file.path, file.path) for file in files[:most]]
-    for at, (file, patch) in enumerate(zip(files, _patches(repo, pairs, old, new), strict=False)):
-        share = rows // max(1, sources - at)
+    hidden = paths[most:]
+    for at, (path, patch) in enumerate(_patches(repo, paths[:most], old, new)):
+        share = room // max(1, sources - at)
         if patch and share >= LEAST:
-            parts.append(_cut(patch[:room], share - 2))
-            rows -= len(parts[-1]) + 2
-            paths.add(file.path)
-    hidden = [file.path for file in files if file.path not in paths]
+            parts.append(_cut(patch, share - 2))
+            room -= len(parts[-1]) + 2
+        else:
+            hidden.append(path)
     parts += [f"[not shown, read them: {plain.some(hidden)}]"] if hidden else []
     return "\n\n".join(parts)
 
 
 def _files(repo: Repo, old: str, new: str) -> list[File]:
     numbers = plain.decode(repo.git("diff", *_NUMBERS, "--numstat", "-z", old, new))
-    fields, files = iter(numbers.split("\0")[:-1]), list[File]()
-    for field in fields:
-        added, removed, path = field.split("\t", 2)
-        was = "" if path else next(fields)
-        binary = added == "-"
-        size = "binary" if binary else f"+{added} -{removed}"
-        lines = 0 if binary else int(added) + int(removed)
-        files.append(File(path or next(fields), size, lines, was))
+    files = list[File]()
+    for row in numbers.split("\0")[:-1]:
+        added, removed, path = row.split("\t", 2)
+        if added == "-":
+            files.append(File(path, "binary", 0))
+        else:
+            files.append(File(path, f"+{added} -{removed}", int(added) + int(removed)))
     return sorted(files, key=lambda file: (file.generated, file.lines))
 
 
 def _listed(files: Sequence[File]) -> str:
     rows = [f"{plain.count(len(files), 'changed file')}, with the lines added and removed:"]
     for file in files:
-        was = f" (was {plain.line(file.old, LONGEST)})" if file.old else ""
         mark = " (generated)" if file.generated else ""
-        rows.append(f"{file.size} {plain.line(file.path, LONGEST)}{was}{mark}")
+        rows.append(f"{file.size} {plain.line(file.path, LONGEST)}{mark}")
     text = "\n".join(rows)
     if len(text) <= LISTED:
         return text
@@ -106,14 +102,13 @@ def _cut(patch: str, most: int) -> str:
     return f"{text[: max(0, most - len(_CUT))].rpartition(chr(10))[0]}{_CUT}"
 
 
-def _patches(repo: Repo, pairs: Sequence[tuple[str, str]], old: str, new: str) -> Iterator[str]:
-    """Of files by their names before and after, one at a time; empty for one that is huge."""
+def _patches(repo: Repo, paths: Sequence[str], old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Of files by their names, one at a time; empty for one that is huge."""
     entries = repo.changed(old, new)
-    sides = ((pair, entries[pair[0]][0], entries[pair[1]][1]) for pair in pairs)
-    for pair, *both in sides:
-        argv = ("--literal-pathspecs", "diff", *_PATCH, old, new, "--", *dict.fromkeys(pair))
-        huge = any(one and repo.store.size(one.blob) > HUGE for one in both)
-        yield "" if huge else plain.decode(repo.git(*argv))
+    for path in paths:
+        huge = any(one and repo.store.size(one.blob) > HUGE for one in entries[path])
+        argv = ("--literal-pathspecs", "diff", *_PATCH, old, new, "--", path)
+        yield path, "" if huge else plain.decode(repo.git(*argv))
 
 
 # ---------------------------------------------------------------- what it does to tests
@@ -132,8 +127,7 @@ def weakened(repo: Repo, old: str, new: str) -> list[str]:
     """What the change does to tests that were there, a line for each file."""
     there = sorted(path for path, (entry, _) in repo.changed(old, new).items() if entry)
     tests = [path for path in there if re.search(TEST, path)][:MOST]
-    patches = _patches(repo, [(path, path) for path in tests], old, new)
-    return list(filter(None, map(weaker, tests, patches)))
+    return list(filter(None, (weaker(*one) for one in _patches(repo, tests, old, new))))
 
 
 def weaker(path: str, patch: str) -> str:

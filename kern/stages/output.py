@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from kern import plain
-from kern.agents import protocol, transcript
+from kern.agents import transcript
 from kern.agents.protocol import Agent, AgentError, Answer, AtLimit, Ended, Failed, TryAgain
 from kern.agents.transcript import Object
 from kern.errors import BudgetReached, KernError, LimitReached, Outage, TransientFault
@@ -161,12 +161,3 @@ def error(stage: Role, fault: AgentError, transcript: Path) -> KernError:
         return TransientFault(text, hint=fault.hint or again)
     reason = fault.message.removeprefix("API Error: ").partition(". ")[0]
     return Outage(text, hint=fault.hint or again, reason=plain.line(reason, 80))
-
-
-def check_version(agent: Agent, version: str) -> None:
-    """Raises KernError for an agent that is too old."""
-    if () < protocol.version(version) < agent.oldest:
-        oldest = ".".join(map(str, agent.oldest))
-        raise KernError(
-            f"{agent.name} {version} is too old: kern needs {oldest} or newer", hint=agent.install
-        )

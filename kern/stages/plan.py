@@ -47,15 +47,15 @@ class Planner:
         self, form: Template, place: Path, mode: str, goal: str, more: Mapping[str, list[str]]
     ) -> tuple[str, str]:
         """What one process answers, and the fault where it ended badly."""
-        context = briefs.known(self.repo, self.documents)
+        advice, there = briefs.guidance(self.repo.root), self.documents.read(LEARNINGS) or ""
         words: dict[str, str | Sequence[str]] = {
-            "guidance": context.guidance.text,
+            "guidance": advice.text,
             "mode": mode,
             "goal": goal,
-            "commits": context.commits,
-            "learnings": [shown(one) for one in context.learnings.entries if not one.unwanted],
+            "commits": briefs.recent(self.repo),
+            "learnings": [shown(one) for one in entries.parse(there).entries if not one.unwanted],
         }
-        prompt = prompts.compose(form, {**words, **more}, context.guidance.notices)
+        prompt = prompts.compose(form, {**words, **more}, advice.notices)
         reply = self.caller.call(prompt, task="", attempt=1)
         text = reply.reply.text
         workspace.replace(place, plain.encode(text))

@@ -49,24 +49,18 @@ def read(text: str, there: str, mode: Mode) -> Plan:
     back as `wrong`.
     """
     replied = answer.parse(Aide.PLANNER, text)
-    if replied.code is Code.TASKS:
-        return tasks(replied.listed, there, mode)
     if replied.code is Code.DONE and not replied.listed:
         return Plan(done=replied.reason)
-    return Plan(wrong="it does not end in TASKS or DONE: reason")
-
-
-def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
-    """The same for the list alone."""
-    listed = parse(re.sub(_FENCE, "", block))
+    if replied.code is not Code.TASKS:
+        return Plan(wrong="it does not end in TASKS or DONE: reason")
+    listed = parse(re.sub(_FENCE, "", replied.listed))
     plan = Plan(tuple(_item(task, mode) for task in listed.tasks))
     try:
         if wrong := next(_faults(listed, mode), ""):
             raise UsageError(wrong)
-        new = added(there, plan)
+        return replace(plan, titles=added(there, plan).new)
     except UsageError as exc:
         return Plan(wrong=str(exc))
-    return replace(plan, titles=new.new)
 
 
 def added(text: str, plan: Plan) -> Added:

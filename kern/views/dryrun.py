@@ -134,13 +134,9 @@ def _prompt(
     if form.stage is Stage.COMMIT:
         return None
     checks = notes.checks(project.parsed, task, settings)
-    if form.stage is Stage.RESEARCH:
-        context = briefs.known(project.repo, project.documents)
-        return briefs.brief(form, task, context, checks)
-    first = project.at.files.get(Stage.RESEARCH)
-    answer, by_itself = first.answer.body if first else "", agents.read_guidance(form)
-    context = briefs.known(project.repo, project.documents, by_itself=by_itself)
-    return briefs.brief(form, task, context, checks, (), mode, answer)
+    first = project.at.files.get(Stage.RESEARCH) if form.stage is Stage.IMPLEMENT else None
+    answer = first.answer.body if first else ""
+    return briefs.brief(project.repo, project.documents, form, task, checks, (), mode, answer)
 
 
 def _nothing(parsed: Spec) -> list[str]:
