@@ -307,13 +307,11 @@ def decide(answer: Answer, task: str, mode: Tier, *, subtask: bool, objection: s
     if code is Code.SKIPPED:
         return Decision(Saved.SKIPPED, answer.reason)
     if code is Code.DECOMPOSED:
-        faults = {
-            "a subtask cannot be split again": subtask,
-            "an experiment cannot be split": is_experiment(task),
-            "DECOMPOSED without usable subtasks": not parts,
-        }
-        why = next((why for why, wrong in faults.items() if wrong), "")
-        return Decision(Saved.FAILED, why) if why else Decision(Saved.DECOMPOSED)
+        if subtask or is_experiment(task):
+            return Decision(Saved.FAILED, "a subtask or an experiment cannot be split")
+        if not parts:
+            return Decision(Saved.FAILED, "DECOMPOSED without usable subtasks")
+        return Decision(Saved.DECOMPOSED)
     if code in (Code.SUCCESS, Code.NEEDS_ANSWER):
         return Decision(Saved.FAILED, objection) if objection else Decision(Saved.PROVED)
     return Decision(Saved.FAILED, answer.reason)
