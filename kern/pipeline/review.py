@@ -4,14 +4,11 @@ from pathlib import Path
 
 from kern.config import ROUNDS
 from kern.errors import KernError, UsageError
-from kern.events import Warned
 from kern.model import Marker
 from kern.pipeline.site import Site
 from kern.stages import proposal
 from kern.stages.plan import Planner
-from kern.stages.proposal import Mode, Plan
-
-BARREN = 2  # reviews in a row that add nothing
+from kern.stages.proposal import Mode
 
 
 def goal(root: Path, text: str) -> str:
@@ -31,7 +28,7 @@ class Reviews:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.planner = Planner(site.repo, site.documents, site.templates, site.caller)
-        self.rounds = self.barren = 0
+        self.rounds = 0
 
     def goal(self) -> str:
         return goal(self.site.repo.root, self.site.documents.spec_text())
@@ -41,30 +38,20 @@ class Reviews:
         wait.
         """
         _, parsed = self.site.documents.spec()
-        while all(task.marker is Marker.DONE for task in parsed.tasks):
-            if self.rounds >= ROUNDS:
-                raise KernError(
-                    f"not done after {self.rounds} reviews",
-                    hint="look at what they added to SPEC.md; kern --until-done goes on",
-                )
-            plan = self.planner.ask(Mode.REVIEW, self.goal())
-            self.rounds += 1
-            why = "" if plan.titles else self._missing(plan)
-            if not why:
-                self.barren = 0
-                self.planner.take(plan)
-                return bool(plan.titles)
-            self.barren += 1
-            self.site.sink(Warned(why))
-            if self.barren >= BARREN:
-                raise KernError(
-                    f"{BARREN} reviews in a row added nothing: {why}",
-                    hint="fix it, or write the task into SPEC.md yourself; then: kern --until-done",
-                )
-        return False
-
-    def _missing(self, plan: Plan) -> str:
-        """Why a review without new tasks is not believed; empty where all is done."""
-        if plan.wrong:
-            return f"the review's answer is refused: {plan.wrong} ({self.planner.answer})"
-        return "" if plan.done else "the review lists nothing but tasks that are done already"
+        if any(task.marker is not Marker.DONE for task in parsed.tasks):
+            return False
+        if self.rounds >= ROUNDS:
+            raise KernError(
+                f"not done after {self.rounds} reviews",
+                hint="look at what they added to SPEC.md; kern --until-done goes on",
+            )
+        self.rounds += 1
+        plan = self.planner.ask(Mode.REVIEW, self.goal())
+        if plan.wrong or not (plan.titles or plan.done):
+            why = plan.wrong or "it lists nothing but tasks that are done already"
+            raise KernError(
+                f"the review's answer is refused: {why} ({self.planner.answer})",
+                hint="ask again: kern --until-done; or write the task into SPEC.md yourself",
+            )
+        self.planner.take(plan)
+        return bool(plan.titles)

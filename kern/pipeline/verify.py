@@ -11,7 +11,7 @@ from kern.config import FILE, Gate
 from kern.errors import UsageError
 from kern.events import GateEnded, Traced
 from kern.git import history, shadow
-from kern.git.repository import LINK, Change, Entry, Repo
+from kern.git.repository import Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
 from kern.pipeline import attempt, hidden, measured, project
 from kern.pipeline.attempt import Objection
@@ -87,10 +87,9 @@ def _is_on_head(site: Site, at: Situation) -> bool:
         record.save(site.scope, at.second.undecided(onto=head))
         commits = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
         names = ", ".join(f"{one.sha[:7]} {plain.line(one.subject, 60)!r}" for one in commits[-5:])
-        undo = " ".join(one.sha[:7] for one in reversed(commits[-5:]))
         site.warn(
             "a commit of yours came in before the task's: checked on top of it: "
-            f"{at.opened[0].text}: {names}; if that was not you: git revert {undo}"
+            f"{at.opened[0].text}: {names}; if that was not you, revert it"
         )
     return False
 
@@ -167,8 +166,6 @@ def _check_files(site: Site, change: Mapping[str, Change]) -> None:
     new = change.get(FILE, (None, None))[1]
     if new is None:
         return
-    if new.mode == LINK:
-        raise Objection(f"it made {FILE} a link", Cause.OTHER)
     site.warn(f"the task changes {FILE}: that counts from the next task on")
     try:
         config.parse(site.repo.data(new.blob))
