@@ -11,13 +11,12 @@ from typing import Any
 from kern.agents import claude_stop_hook, faults, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Act, Aide, Stage
+from kern.model import Act, Stage
 
 _ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
 _UNTOUCHED = ("--setting-sources", "user", "--strict-mcp-config")
 _SEALED = (*_UNTOUCHED, "--permission-mode", "dontAsk")
-_SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 # What an API's error says of itself, in the place of the status that it has elsewhere.
 _STATUS = {
@@ -32,24 +31,20 @@ def start(call: Call) -> Start:
     """claude looks at the budget after each answer, so it overshoots by one. It takes one file for
     the system prompt.
     """
-    works, small = call.role is Stage.IMPLEMENT, call.role in _SMALL
+    works = call.role is Stage.IMPLEMENT
     argv = [call.program, "-p", "--output-format", "stream-json", "--verbose"]
     argv += ["--no-session-persistence", "--tools", ",".join(AGENT.offers(call.role))]
     argv += ["--model", call.model] if call.model else []
     argv += ["--effort", call.effort] if call.effort else []
-    spare = "haiku" if "sonnet" in call.model else "sonnet"
-    argv += ["--fallback-model", spare] if small else []
     argv += ["--max-budget-usd", f"{call.budget:.4f}"] if call.budget else []
     argv += ["--append-system-prompt-file", call.contract] if call.contract else []
     hooks = claude_stop_hook.settings(call.gates) if call.gates else {}
     argv += ["--settings", json.dumps(hooks)] if hooks else []
     argv += ("--permission-mode", "bypassPermissions") if works else _SEALED
     argv += ("--allowedTools", "WebSearch", "WebFetch") if call.role is Stage.RESEARCH else ()
-    # Without the first a small model is sent 20 KB of advice on coding with every request. `@path`
-    # would inline files, also from outside; in implement the same variable would take away the
-    # guidance and rules of folders, so its prompt has its `@` broken.
-    env = {**AGENT.env} | ({"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if small else {})
-    env |= {} if works else {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"}
+    # `@path` would inline files, also from outside; in implement the same variable would take away
+    # the guidance and rules of folders, so its prompt has its `@` broken.
+    env = {**AGENT.env} | ({} if works else {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"})
     env |= {"CLAUDE_CODE_EFFORT_LEVEL": call.effort} if call.effort else {}  # it beats the flag
     limit = str(round(1000 * call.patience))
     env |= {f"BASH_{what}_TIMEOUT_MS": limit for what in ("DEFAULT", "MAX") if call.patience}
@@ -96,7 +91,7 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
                 result = value
                 denied += map(_denial, transcript.parts(value, "permission_denials"))
     if result is None:
-        raise _silent(end)
+        raise faults.unanswered(AGENT, end)
     text, turns = result.get("result"), transcript.number(result.get("num_turns"))
     answer = Answer(
         text if isinstance(text, str) else "",
@@ -132,9 +127,7 @@ def _error(
         kind = protocol.OverBudget if what.startswith("budget") else protocol.Failed
         return kind(f"the agent used up its {what}: {message}")
     if not wrong:
-        how = f"the agent took the prompt for a command of its own: {message}"
-        hint = "a prompt file in .kern/prompts/ may be at fault"
-        return protocol.Unusable(how, hint) if answer.turns == 0 else None
+        return None
     if "max_output_tokens" in errors or result.get("stop_reason") == "refusal":
         return protocol.Failed(message)
     words = f"{errors} {terminal} {message}"
@@ -143,17 +136,6 @@ def _error(
     if status in (None, 408, 409, 429) or status >= 500:  # a limit has told itself by now
         return faults.passing(message, status)
     return faults.of_api(AGENT, message, status=status)
-
-
-def _silent(end: Ended) -> AgentError:
-    """It ended without a result."""
-    lines = end.stderr.strip().splitlines()
-    complaint = next((line for line in lines if line.lower().startswith("error:")), "")
-    if complaint and end.code == 1 and not end.overflow:
-        return protocol.Unusable(
-            f"claude refused to start: {complaint}", "kern doctor checks the agent"
-        )
-    return faults.unanswered(AGENT, end)
 
 
 def _is_feedback(block: Object) -> bool:

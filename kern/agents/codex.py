@@ -4,12 +4,11 @@ Facts measured with 0.169.0 against a scripted Responses API.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kern.agents import faults, protocol, transcript
-from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
+from kern.agents.protocol import Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Act, Aide, Stage
 
@@ -51,15 +50,13 @@ def watch(value: Object) -> Act | None:
     match value.get("type"), item.get("type"):
         case "turn.completed", _:
             return Act("turn", (), _tokens(transcript.part(value, "usage")))
-        case "item.started", "command_execution":
-            call = transcript.call("shell", item)
         case "item.completed", "file_change":
-            call = transcript.call("apply_patch", *transcript.parts(item, "changes")[:1])
-        case "item.started", "mcp_tool_call" | "web_search" | "collab_tool_call" as kind:
+            call = transcript.call("file_change", *transcript.parts(item, "changes")[:1])
+        case "item.started", str(kind) if kind != "file_change":
             call = transcript.call(kind, item)
         case _:
             return None
-    return Act(str(item.get("id") or ""), (call,), {})
+    return Act(str(item.get("id")), (call,), {})
 
 
 def read(objects: Iterable[Object], end: Ended) -> Answer:
@@ -81,21 +78,12 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     if tokens is None and not failed:
         raise faults.unanswered(AGENT, end)
     answer = Answer(failed or text, session=session, tokens=tokens or {})
-    if failed:
-        raise _error(failed, answer)
-    return answer
-
-
-def _error(failed: str, answer: Answer) -> AgentError:
-    """The API's JSON is passed on where the API will not take the request; no words of codex's own
-    have a status.
-    """
+    if not failed:
+        return answer
+    # The API's JSON is passed on where the API will not take the request; no words of codex's own
+    # have a status.
     inner = transcript.part(transcript.parsed(failed), "error").get("message")
-    message = str(inner or failed).strip()
-    if re.search(r"(?i)to use codex with your", message):
-        hint = "see to the account, then run kern again"
-        return protocol.Unusable(f"the account cannot pay: {message}", hint, answer)
-    return faults.of_api(AGENT, message, status=400 if inner else None, answer=answer)
+    raise faults.of_api(AGENT, str(inner or failed), status=400 if inner else None, answer=answer)
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:

@@ -21,21 +21,14 @@ def _says(what: str, message: str) -> bool:
 
 
 def of_api(
-    agent: Agent,
-    message: str,
-    *,
-    status: int | None = None,
-    after: float = 0,
-    answer: Answer | None = None,
+    agent: Agent, message: str, *, status: int | None = None, answer: Answer | None = None
 ) -> AgentError:
-    """`after`: in how many seconds it may be asked again, where it tells beside its words. Limits
-    come before logins: some vendors answer 403 to both.
-    """
+    """Limits come before logins: some vendors answer 403 to both."""
     name = agent.name
     message = message.strip() or (f"the API answers {status}" if status else "no reason given")
     if status is None and (match := re.search(_STATUS, message)):
         status = int(match[1])
-    after = after or wait(message)
+    after = wait(message)
     if status == 402 or _says("unpaid", message):
         return Unusable(f"the account cannot pay: {message}", "pay, then run kern again", answer)
     if after > SOON or (_says("limit", message) and "per minute" not in message.lower()):

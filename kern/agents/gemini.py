@@ -60,7 +60,7 @@ def watch(value: Object) -> Act | None:
 def read(objects: Iterable[Object], end: Ended) -> Answer:
     """What the model said since its last call is the answer."""
     result: Object | None = None
-    session = wrong = log = ""
+    session = log = ""
     texts: list[str] = []
     for value in objects:
         match value:
@@ -70,8 +70,6 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
                 texts.append(str(value.get("content")))
             case {"type": "tool_use"}:
                 texts.clear()
-            case {"type": "error"} if value.get("severity") != "warning":
-                wrong = str(value.get("message"))
             case {"type": "result"}:
                 result = value
             case {"log": line}:
@@ -80,14 +78,11 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
         if end.code == _NO_LOGIN:
             raise protocol.Unusable("gemini is not logged in", AGENT.login)
         raise faults.unanswered(AGENT, replace(end, stderr=log + end.stderr))
-    text = "".join(texts)
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
-    answer = Answer(text, session=session, tokens=tokens)
+    answer = Answer("".join(texts), session=session, tokens=tokens)
     if result.get("status") == "error":
         message = str(transcript.part(result, "error").get("message"))
         raise _error(message, answer=answer)
-    if wrong and not text:
-        raise protocol.Failed(f"the model refused to answer: {wrong}", answer=answer)
     return answer
 
 

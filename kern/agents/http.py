@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kern.agents import faults, places, protocol, transcript
 from kern.agents.places import Place
-from kern.agents.protocol import Agent, AgentError, Answer, Call, Ended, Start
+from kern.agents.protocol import Agent, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.errors import UsageError
 from kern.model import Act, Stage
@@ -49,9 +49,12 @@ def agent(endpoint: Endpoint) -> Agent:
             raise faults.unanswered(own, end)
         tokens = transcript.tokens(one["usage"] for one in replies)
         answer = Answer(lines[-1]["text"], turns=len(replies), tokens=tokens)
-        if lines[-1] not in replies:
-            raise _error(own, url, lines[-1]["status"], answer)
-        return answer
+        if lines[-1] in replies:
+            return answer
+        status = lines[-1]["status"]
+        if status < 0:
+            raise protocol.Failed(f"the agent was ended: {answer.text}", answer=answer)
+        raise faults.of_api(own, answer.text, status=status or None, answer=answer)
 
     host = places.host(url)
     own = protocol.brought(
@@ -73,16 +76,6 @@ def watch(value: Object) -> Act | None:
         return None
     calls = (transcript.call("sh", value),) if value["command"] else ()
     return Act(str(value["turn"]), calls, transcript.tokens([value["usage"]]))
-
-
-def _error(own: Agent, url: str, status: int, answer: Answer) -> AgentError:
-    message = answer.text
-    if status < 0:
-        return protocol.Failed(f"the agent was ended: {message}", answer=answer)
-    if status in (*range(300, 400), 405) or (status == 404 and "model" not in message.lower()):
-        text = f"{url} answers {status}, and has no chat completions: {message}"
-        return protocol.Unusable(text, _EDIT, answer)
-    return faults.of_api(own, message, status=status or None, answer=answer)
 
 
 AGENT = agent(Endpoint())  # as long as no settings name another

@@ -62,9 +62,10 @@ def ask(url: str, key: str, body: Message) -> tuple[str, Message]:
         with urllib.request.build_opener(Stay).open(request, timeout=_SILENT_S) as response:
             data = response.read(_MOST + 1)
     except urllib.error.HTTPError as exc:
-        head = [exc.headers.get(name, "") for name in ("Location", "Retry-After")]
-        later = f"(try again in {head[1]} s)" if head[1].isdecimal() else ""
-        raise Trouble(" ".join((complaint(exc.read(4000)), head[0], later)), exc.code) from None
+        to, after = (exc.headers.get(name, "") for name in ("Location", "Retry-After"))
+        later = f"(try again in {after} s)" if after.isdecimal() else ""
+        said = f"{url} answers {exc.code}: {complaint(exc.read(4000))} {to} {later}".rstrip()
+        raise Trouble(said, max(exc.code, 400)) from None
     except (OSError, HTTPException) as exc:
         raise Trouble(f"{url}: {getattr(exc, 'reason', exc)}") from None
     if len(data) > _MOST:

@@ -112,16 +112,14 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
 def _error(error: Object, log: str, answer: Answer) -> AgentError:
     """What it says of a model that it does not know is in its log alone."""
     data = transcript.part(error, "data")
-    after = transcript.part(data, "responseHeaders").get("retry-after")
     message = str(data.get("message") or error.get("name"))
     logged = _LOGGED.search(log)
     if "Unexpected server error" in message and logged:
         message = logged[1].replace('\\"', '"')
     if error.get("name") == "ContextOverflowError":
         message = f"context window: {message}"
-    wait = int(after) if isinstance(after, str) and after.isdecimal() else 0
     status = transcript.whole(data.get("statusCode")) or None
-    return faults.of_api(AGENT, message, status=status, after=wait, answer=answer)
+    return faults.of_api(AGENT, message, status=status, answer=answer)
 
 
 def _tokens(steps: Iterable[Object]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from kern.agents.protocol import Call
 from kern.model import Aide, Needs, Role, Stage
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "pi")
-GATES = [("gate test", "true", 1.0, None)]
+GATES = [("gate test", "true", 1.0)]
 
 
 def needs(name: str, **env: str) -> Needs:

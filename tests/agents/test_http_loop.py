@@ -192,7 +192,7 @@ def test_an_answer_in_many_lines_with_half_a_letter_is_read(repo: Path) -> None:
         ({"raw": "x" * 64_000_000}, Failed, "does not end"),
         ({"status": 401, "message": "no"}, Unusable, "http is not logged in"),
         ({"status": 402, "message": "no"}, Unusable, "the account cannot pay"),
-        ({"status": 404, "message": "page not found"}, Unusable, "no chat completions"),
+        ({"status": 404, "message": "page not found"}, Unusable, "/chat/completions answers 404"),
         ({"status": 404, "message": "model 'x' not found"}, Unusable, "know the model"),
         ({"status": 400, "message": "context length"}, Failed, "context is full"),
         ({"status": 429, "message": "slow down"}, TryAgain, "slow down"),
@@ -221,7 +221,7 @@ def test_a_redirect_is_not_followed_with_the_key(repo: Path) -> None:
         ran = played(repo, {"status": 307, "message": "away", "headers": {"Location": to}})
         assert other.requests == []
     assert ran.fault and type(ran.fault) is Unusable
-    assert f"answers 307, and has no chat completions: away {to}" in ran.fault.message
+    assert f"answers 307: away {to}" in ran.fault.message
 
 
 @pytest.fixture(autouse=True)
