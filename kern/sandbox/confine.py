@@ -240,11 +240,9 @@ def _check(plan: Sandbox, program: str) -> None:
 
 def _tried(sandbox: Sandbox) -> Sandbox:
     """Held as an agent is, but for what a repository has a say in; with the overlays that can lie
-    over folders of the disk on which the repository is, where it is for a run, which has a relay.
-    Raises UsageError.
+    over folders of the disk on which the repository is. Raises UsageError.
     """
-    runs = sandbox.relay and os.access(sandbox.tree.git_dir, os.W_OK)
-    near = sandbox.tree.git_dir if runs else None
+    near = sandbox.tree.git_dir if os.access(sandbox.tree.git_dir, os.W_OK) else None
     code, complaint = 0, ""
     with tempfile.TemporaryDirectory(dir=near) as place:
         root = Path(place)
@@ -254,10 +252,10 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         tree = Tree(root, root / ".git", root / ".git")
         room = Room(root, index, root / "over", ("lower",))
         bare = replace(sandbox, tree=tree, grants=Holding(), relay=None)
-        for over in Overlays if sandbox.relay else (Overlays.NONE,):
+        for over in Overlays:
             argv = ["true"] if over is Overlays.NONE else ["touch", str(root / "lower/x")]
             trial = replace(bare, overlays=over).confine(Kind.WORKER, argv, os.environ, room=room)
             code, _, complaint = process.heard(trial.argv, _TRIAL_S, env=trial.env)
             if not code:
-                return replace(sandbox, overlays=over if sandbox.relay else sandbox.overlays)
+                return replace(sandbox, overlays=over)
     raise means.failure(code, complaint)

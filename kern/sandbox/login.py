@@ -71,7 +71,7 @@ def _remove(place: Path) -> None:
     if place.is_dir() and not place.is_symlink():
         shutil.rmtree(place)
     else:
-        place.unlink()
+        place.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------- what it renews
@@ -114,10 +114,7 @@ def _settle(path: Path, copy: Path) -> None:
         theirs = renewal.renewed(before, after) or before
         _write(real, theirs)
     for place in (copy, laid):
-        if theirs is None:
-            place.unlink(missing_ok=True)
-        else:
-            _write(place, theirs)
+        _write(place, theirs)
 
 
 def _read(path: Path) -> str | None:
@@ -131,11 +128,10 @@ def _read(path: Path) -> str | None:
     return None
 
 
-def _write(path: Path, text: str) -> None:
-    """Where it is not so already."""
-    if _read(path) == text:
-        return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.is_dir() and not path.is_symlink():  # an agent's doing
+def _write(path: Path, text: str | None) -> None:
+    """Where it is not so already; None: it is not there."""
+    if text is None or path.is_dir():  # an agent's doing
         _remove(path)
-    workspace.replace(path, plain.encode(text))
+    if text is not None and _read(path) != text:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        workspace.replace(path, plain.encode(text))

@@ -166,7 +166,7 @@ def toolchains(home: Path, root: Path) -> list[Path]:
     whole = [installation(one, home, root) for one in path if one not in added]
     # What lies in the bin of a folder of settings may lead to its lib: ~/.npm-global
     libraries = [one.parent / "lib" for one in whole if one.name == "bin"]
-    return [*known, *whole, *libraries, *_linked(root)]
+    return [*known, *whole, *libraries, *_linked(home, root)]
 
 
 def installation(folder: Path, home: Path, root: Path) -> Path:
@@ -182,18 +182,17 @@ def installation(folder: Path, home: Path, root: Path) -> Path:
     return whole if sound and not settings else folder
 
 
-def _linked(root: Path) -> Iterator[Path]:
+def _linked(home: Path, root: Path) -> Iterator[Path]:
     """Of any other link nobody knows who made it. With a virtual environment the Python that it was
-    made of.
+    made of, where one is there: a repository may name any place.
     """
     for name in (".venv", "venv", "node_modules"):
         real = Path(os.path.realpath(root / name))
-        is_venv = (real / "pyvenv.cfg").exists()
-        if (root / name).is_symlink() and (real.name == "node_modules" or is_venv):
-            yield real
-        python = Path(os.path.realpath(real / "bin" / "python"))
-        if is_venv and python.parent.name == "bin":
-            yield python.parents[1]
+        python = Path(os.path.realpath(real / "bin/python"))
+        if real.name == "node_modules" or (real / "pyvenv.cfg").exists():
+            yield from [real] * (root / name).is_symlink()
+            sound = python.parent.name == "bin" and python.is_file()
+            yield from [installation(python.parent, home, root)] * sound
 
 
 # ---------------------------------------------------------------- the tree

@@ -247,6 +247,16 @@ def test_a_link_in_the_repository_opens_nothing_and_costs_nobody_the_sandbox(
 
 
 @needs_bwrap
+@pytest.mark.parametrize("target", [".ssh/bin/python", "bin/python", ".ssh/python"])
+def test_a_python_that_the_repository_names_opens_no_home(world: World, target: str) -> None:
+    (world.root / ".venv/bin").mkdir(parents=True)
+    (world.root / ".venv/pyvenv.cfg").touch()
+    (world.root / ".venv/bin/python").symlink_to(world.home / target)
+    done = world.sh(Kind.CHECK, "cat ~/.ssh/id ~/.netrc")
+    assert done.returncode and "secret" not in done.stdout
+
+
+@needs_bwrap
 def test_a_virtual_environment_elsewhere_is_there(world: World, tmp_path: Path) -> None:
     for name in ("pyvenv.cfg", "lib/x"):
         (tmp_path / "venvs/p" / name).parent.mkdir(parents=True, exist_ok=True)
