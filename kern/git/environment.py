@@ -112,31 +112,31 @@ class Store:
         weakref.finalize(self, _end, self._idle)
 
     def _ask(self, what: str, name: str) -> tuple[str, str, int, bytes]:
-        """Id, kind, size, and where asked for the content. One that was ended meanwhile is started
-        again, and none that has answered by halves is asked once more.
+        """Id, kind, size, and where asked for the content; none that has answered by halves is
+        asked once more.
         """
-        argv, env = ("git", "cat-file", "--batch-command"), quiet() | process.tree_last(self._root)
+        nothing = "", "", 0, b""
         if "\n" in name:  # it would be two questions
-            return "", "", 0, b""
+            return nothing
         with self._asking:
-            for _ in range(2):
-                child = self._idle.pop() if self._idle else process.piped(argv, self._root, env)
-                assert child.stdin and child.stdout
-                answer = b""
-                with contextlib.suppress(OSError):
-                    child.stdin.write(os.fsencode(f"{what} {name}\n"))
-                    child.stdin.flush()
-                    answer = child.stdout.readline()
-                if match := _ANSWER.fullmatch(answer):
-                    content = what == "contents"
-                    data = child.stdout.read(int(match[3]) + 1)[:-1] if content else b""
-                self._idle.append(child)
-                if answer:
-                    if not match:
-                        return "", "", 0, b""
-                    return match[1].decode(), match[2].decode(), int(match[3]), data
-                complaint = _end(self._idle)
-        raise GitFailed(("cat-file",), 128, complaint)
+            if not self._idle or self._idle[-1].poll() is not None:
+                _end(self._idle)
+                env = quiet() | process.tree_last(self._root)
+                argv = ("git", "cat-file", "--batch-command")
+                self._idle.append(process.piped(argv, self._root, env))
+            child = self._idle.pop()
+            assert child.stdin and child.stdout
+            with contextlib.suppress(OSError):
+                child.stdin.write(os.fsencode(f"{what} {name}\n"))
+                child.stdin.flush()
+            answer = child.stdout.readline()
+            if not answer:
+                raise GitFailed(("cat-file",), 128, _end([child]))
+            match, data = _ANSWER.fullmatch(answer), b""
+            if match and what == "contents":
+                data = child.stdout.read(int(match[3]) + 1)[:-1]
+            self._idle.append(child)
+        return (match[1].decode(), match[2].decode(), int(match[3]), data) if match else nothing
 
     def id(self, name: str) -> str:
         """Of what git calls so; empty where there is none."""

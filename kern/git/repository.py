@@ -24,7 +24,6 @@ OLDEST = (2, 38)  # of git: merge-tree --write-tree
 # Tools make them anew, and some believe what they find there.
 REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-_MODES = {"100664": "100644"}  # in trees of early gits; git takes it so as well
 _ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _PAUSE = 0.1  # seconds between two tries at a lock
 
@@ -194,7 +193,7 @@ class Repo:
             end = raw.index(b"\0", at)
             mode, _, name = os.fsdecode(raw[at:end]).partition(" ")
             at = end + 1 + size
-            rows[name] = Entry(_MODES.get(mode, mode), raw[end + 1 : at].hex())
+            rows[name] = Entry(mode, raw[end + 1 : at].hex())
         return rows
 
     def entry(self, tree: str, path: str) -> Entry | None:

@@ -73,7 +73,7 @@ def begin(
     scope = replace(workspace.scope(repo.root, name), copies=copies)
     plan = isolation.wanted(repo, scope, programs.values(), own)
     if paid:
-        where = repo.root, name, scope, run, plan.grants.env
+        where = repo.root, name, scope, run
         journal = store.beside(sink, repo.common_dir, name, run)
         sink = notify.beside(journal, settings.notify, *where, tried=lands and options.watched)
     steered = Steering(repo.git_dir, run, sink, options.sleep, options.clock, options.until)

@@ -11,7 +11,7 @@ import select
 import shlex
 import shutil
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any
@@ -79,12 +79,11 @@ def beside(
     branch: str,
     scope: Scope,
     run: str,
-    keep: Collection[str] = (),
     *,
     tried: bool = False,
 ) -> Sink:
-    """The sink, and the notification after it. `keep`: variables that the command gets although
-    they are named like a secret. `tried`: as the run begins, too, while a person sees what it does.
+    """The sink, and the notification after it. `tried`: as the run begins, too, while a person sees
+    what it does.
     """
     if not setting or os.environ.get(process.FLEET):  # the run that started it speaks for all
         return sink
@@ -95,7 +94,7 @@ def beside(
         sink(event)
         notice = of(event, root)
         if notice and (tried or not isinstance(event, RunStarted)):
-            why = _notify(setting, {**notice, **where}, root, scope.folder / "notify.log", keep)
+            why = _notify(setting, {**notice, **where}, root, scope.folder / "notify.log")
             if why and why not in faults:
                 sink(Warned(f"nobody was notified: {why}"))
             faults.add(why)
@@ -103,17 +102,13 @@ def beside(
     return both
 
 
-def _notify(
-    setting: str, notice: dict[str, Any], root: Path, log: Path, keep: Collection[str]
-) -> str:
+def _notify(setting: str, notice: dict[str, Any], root: Path, log: Path) -> str:
     """Why it failed, empty when it did not."""
-    given = process.surroundings().items()
-    env = {name: one for name, one in given if name in keep or not plain.names_a_secret(name)}
     try:
         ran = process.run(
             ["sh", "-c", setting],
             cwd=root,
-            env=env | process.tree_last(root),
+            env=process.surroundings() | process.tree_last(root),
             stdin=json.dumps(notice) + "\n",
             stdout=log,
             joined=True,

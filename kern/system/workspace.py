@@ -21,7 +21,6 @@ from kern.model import Role, Stage
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
 _LONGEST_NAME = 240  # bytes; a file name holds 255
-KEPT = 50  # finished walks in history/
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +299,4 @@ def sweep(where: Scope, name: str) -> Path | None:
         link.unlink(missing_ok=True)
         link.symlink_to(Path("history") / name)
         os.replace(link, where.folder / "last")
-        for old in sorted(history.iterdir())[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
         return target

@@ -32,16 +32,6 @@ def told(fake: Fake) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- what is told
 
 
-def test_the_command_gets_no_secret_that_the_person_does_not_name(
-    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
-) -> None:
-    setting(KEEP, '[sandbox]\nenv = ["NTFY_TOKEN"]\n')
-    env = {"NTFY_TOKEN": "topic", "GITHUB_TOKEN": "ghp", "SESSION": "desktop"}
-    assert kern("1", "0", env=env).code == 0
-    given = dict(line.split("=", 1) for line in (fake.folder / "env").read_text().splitlines())
-    assert {name: given.get(name) for name in env} == {**env, "GITHUB_TOKEN": None}
-
-
 def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
