@@ -212,14 +212,6 @@ RECITED = {
         FORM.partition("<example>\n")[2].partition("</example>")[0],
         "repeated the prompt",
     ),
-    "its question": (
-        "NEEDS_ANSWER: the question to a person, in one sentence",
-        "repeated the prompt",
-    ),
-    "its NO_TASK": (
-        "NO_TASK: which line shows that the task is done already",
-        "repeated the prompt",
-    ),
     "a call": (
         '{"name": "sh", "arguments": {"command": "ls"}}\n\nREADY',
         "wrote a call of a tool as text",

@@ -53,27 +53,10 @@ def test_each_line_that_is_an_object_is_one(data: bytes) -> None:
     assert read(data) == ALL
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"null", b'"text"', b"[[]]", b"not json", b"}{"])
-def test_what_holds_no_object(data: bytes) -> None:
-    assert read(data) == []
-
-
-# -------------------------------------------------------------------- other text around
-
-
-@pytest.mark.parametrize(
-    "before",
-    [
-        b"npm notice [new] version {1.2}\n",
-        b'an unbalanced " quote\n',
-        b"an opening { and [ bracket\n",
-        b"\x1b[31mred\x1b[0m\n",
-        b"\xff\xfe\x00\n",
-    ],
-)
-@pytest.mark.parametrize("behind", [b"", b"\nbye }] {\n", b'\n{"torn": "x'])
-def test_text_on_lines_before_and_behind_does_no_harm(before: bytes, behind: bytes) -> None:
-    assert read(before + lines(ALL) + behind) == ALL
+def test_text_before_between_and_behind_does_no_harm() -> None:
+    noise = b'npm {1.2}\nan " { and [ or\n\x1b[31mred\x1b[0m\n\xff\xfe\x00\nnull\n"text"\n[[]]\n\n'
+    assert read(noise) == read(b"") == []
+    assert read(noise + lines(ALL) + noise + b'{"torn": "x') == ALL
 
 
 # -------------------------------------------------------------------- torn

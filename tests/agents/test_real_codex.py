@@ -47,24 +47,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         yield start
 
 
-def begun(server: ScriptedServer) -> list[str]:
-    return [request.stage for request in server.requests if not request.said]
-
-
 AGENT = ("--agent", "codex", "--model", "gpt-5.5")
-
-
-def test_guidance_of_the_project_is_told_once(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    (repo / "AGENTS.md").write_text("Of agents: 7f3a\n")
-    (repo / "docs").mkdir()
-    git("add", "--all")
-    git("commit", "--quiet", "--message=advice")
-    server = serve(research=[READY], implement=[bash("echo x > hi.txt"), DONE], commit=[WORDS])
-    assert kern("1", "0", *AGENT).code == 0
-    for request in server.requests:
-        assert json.dumps(request.body["input"]).count("Of agents: 7f3a") == 1, request.stage
 
 
 def native() -> Path:
