@@ -5,7 +5,7 @@ way is free, proven on what it lands on. And back: `kern undo`, a commit that al
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from functools import partial
 
 from kern import plain
 from kern.checks import result
@@ -18,7 +18,7 @@ from kern.git.history import Commit
 from kern.git.repository import DOCUMENTS, Entry, Repo
 from kern.journal import store
 from kern.model import SPEC, Cause, Key, Marker, Result, Saved, Stage
-from kern.pipeline import hidden, measured, preflight, project, verify
+from kern.pipeline import preflight, project, verify
 from kern.pipeline.attempt import Objection
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -38,7 +38,6 @@ _BOTH = (
     "intents hold, and leave no such marker"
 )
 _MOST_NAMED = 3  # commits, in a note
-_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 
 
 def waits(site: Site, head: str, new: str) -> bool:
@@ -137,8 +136,8 @@ class Refused(Objection):
     makes one of it.
     """
 
-    def __init__(self, why: str, more: str, tree: str, red: Result | None = None) -> None:
-        super().__init__(why, Cause.COLLISION, result.evidence(red) if red else None)
+    def __init__(self, why: str, more: str, tree: str) -> None:
+        super().__init__(why, Cause.COLLISION)
         self.more, self.tree = more, tree
 
 
@@ -159,7 +158,8 @@ def on_top(
     repo, base = site.repo, commit.parents[0]
     merged, collisions = _merged(repo, commit, head)
     if collisions:
-        raise Refused(_colliding(repo, base, head, collisions), _BOTH, merged)
+        others = f"{_landed_since(repo, base, head)} in {some(sorted(collisions))}"
+        raise Refused(f"it collides with {others}", _BOTH, merged)
     whole = project.with_documents(site, merged, texts)
     if not (proof and head == base):
         proof = _proven(site, where or (lambda: site), task, (whole, merged), commit, head)
@@ -193,26 +193,16 @@ def _proven(
     required = project.checks(site, task) if task else Checks(project.settings(site).gates)
     whole, merged = trees
     looks = where() if required.shown or site.caller.settings.hidden else site
-    checks = chain(
-        (_gate(looks, gate, whole, head) for gate in required.gates),
-        hidden.run(looks, whole),
-        (verify.judge(looks, one, task, whole, head) for one in required.criteria if task),
-    )
-    results = list[Result]()
-    for end in checks:
-        if end.blocks:
-            more = "its gates were green there, and with what has landed since this one is red"
-            without = _landed_since(site.repo, commit.parents[0], head)
-            raise Refused(f"{result.objection(end)}{without}", more, merged, end)
-        results.append(end)
-    if not results:
-        return ""
-    doubt, _ = measured.doubt(looks, required.gates, results, head, whole)
-    base = commit.parents[0]
-    change = site.repo.bare(base), site.repo.bare(commit.sha)
-    changed = site.repo.changed(*change)
-    doubts = verify.doubted(site.repo, required.gates, changed, *change, doubt)
-    return result.proved(results) + doubts
+    run = partial(_gate, looks, tree=whole, head=head)
+    try:
+        return "".join(verify.witness(looks, required, task, head, whole, run))
+    except Objection as exc:
+        more = "its gates were green there, and with what has landed since this one is red"
+        without = _landed_since(site.repo, commit.parents[0], head)
+        why = f"{exc}; it was green without {without}" if without else str(exc)
+        refused = Refused(why, more, merged)
+        refused.facts |= {"red": exc.facts["red"]}
+        raise refused from None
 
 
 def _gate(site: Site, gate: Gate, tree: str, head: str) -> Result:
@@ -229,18 +219,10 @@ def _gate(site: Site, gate: Gate, tree: str, head: str) -> Result:
     return end
 
 
-def _colliding(repo: Repo, base: str, head: str, paths: Sequence[str]) -> str:
-    argv = ("log", "-1", "--no-show-signature", "--format=%H", f"{base}..{head}", "--")
-    newest = repo.run(*argv, *sorted(paths)[:20], env=_LITERAL)[1].decode().strip()
-    other = history.commit(repo, newest or head)
-    subject = plain.line(other.subject, 60)
-    return f"it collides with {other.sha[:7]} ({subject}) in {some(sorted(paths))}"
-
-
 def _landed_since(repo: Repo, base: str, head: str) -> str:
     since = history.since(repo, base, head) or ()
-    names = [f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST_NAMED:]]
-    return f"; it was green without {', '.join(names)}" if names else ""
+    names = (f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST_NAMED:])
+    return ", ".join(names)
 
 
 def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> StageRecord:

@@ -2,7 +2,7 @@
 judges. Each can turn a success into an attempt, none can make one.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from kern import config, plain
@@ -19,6 +19,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import notes
+from kern.spec.notes import Checks
 from kern.spec.parse import Task
 from kern.stages import answer, briefs, record
 from kern.stages.answer import Code
@@ -131,7 +132,30 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
         raise Objection(UNCHANGED, Cause.OTHER)
     _check_files(site, change)
     required = project.checks(site, at.opened[1])
-    base, results = at.head.commit, list[Result]()
+    proved, doubts = witness(
+        *(site, required, at.opened[1], at.head.commit, tree),
+        lambda gate: _gate(site, gate, at, tree),
+    )
+    if not proved:
+        return {}
+    in_room = site.rooms.held and all(gate.room for gate in required.gates)
+    new = [] if in_room else site.rooms.made()  # no clone has it
+    beside = f" in your tree, which also held {some(new)}" if new else ""
+    return {"proof": proved + beside + doubts}
+
+
+def witness(
+    site: Site,
+    required: Checks,
+    task: Task | None,
+    head: str,
+    tree: str,
+    run: Callable[[Gate], Result],
+) -> tuple[str, str]:
+    """What stands behind the tree, on top of `head`, and what lessens that, in words. `run`: a gate
+    on it. Raises Objection.
+    """
+    results = list[Result]()
 
     def take(end: Result) -> None:
         results.append(end)
@@ -140,23 +164,21 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
             raise Objection(result.objection(end), cause, result.evidence(end))
 
     for gate in required.gates:
-        take(_gate(site, gate, at, tree))
-    doubt, red = measured.doubt(site, required.gates, results, base, tree)
+        take(run(gate))
+    doubt, red = measured.doubt(site, required.gates, results, head, tree)
     if red and project.settings(site).strict_tests:
         raise Objection(doubt, Cause.GATE, result.evidence(red))
     for end in hidden.run(site, tree):
         take(end)
     for one in required.criteria:
-        take(judge(site, one, at.opened[1], tree, base, doubt))
+        assert task
+        take(judge(site, one, task, tree, head, doubt))
     if not results:
-        return {}
+        return "", ""
     risks = result.risks(results, site.memory.flaky)
     site.memory.flaky |= {end.name for end in results if end.flaky}
-    doubts = doubted(site.repo, required.gates, change, base, tree, doubt)
-    in_room = site.rooms.held and all(gate.room for gate in required.gates)
-    new = [] if in_room else site.rooms.made()  # no clone has it
-    beside = f" in your tree, which also held {some(new)}" if new else ""
-    return {"proof": result.proved(results) + beside + doubts + risks}
+    old, new = site.repo.bare(head), site.repo.bare(tree)
+    return result.proved(results), _doubted(site.repo, required.gates, old, new, doubt) + risks
 
 
 def _check_files(site: Site, change: Mapping[str, Change]) -> None:
@@ -173,10 +195,9 @@ def _check_files(site: Site, change: Mapping[str, Change]) -> None:
         raise Objection(str(exc), Cause.OTHER) from None
 
 
-def doubted(
-    repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str, new: str, doubt: str = ""
-) -> str:
+def _doubted(repo: Repo, gates: Iterable[Gate], old: str, new: str, doubt: str) -> str:
     """What lessens the word of green gates, to follow it: the change is of what they go by."""
+    change = repo.changed(old, new)
     by_gates = {path for gate in gates for path in result.named(gate.command, change)}
     changed = [f"the task changed {some(sorted(by_gates))}, named by a gate"] * bool(by_gates)
     kinds = {
