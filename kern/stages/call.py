@@ -143,7 +143,7 @@ class Caller:
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception(passes),
             stop=tenacity.stop_after_attempt(TRIES),
-            wait=tenacity.wait_exponential_jitter(2, 60),
+            wait=tenacity.wait_exponential(multiplier=2, max=60) + tenacity.wait_random(0, 1),
             sleep=self.sleep,
             before_sleep=prepare,
             reraise=True,

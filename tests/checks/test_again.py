@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from kern.checks import result
-from kern.config import Gate, parse
-from kern.errors import UsageError
+from kern.config import Gate
 from kern.model import Result
 from tests.checks.test_gates import attempts, toml
 from tests.conftest import Fake, Git, Inline, Kern
@@ -57,12 +56,6 @@ def test_two_ends_are_one() -> None:
     assert (green.red, green.seconds) == (False, 5.0)
     assert green.flaky == "red at first (exit 1): look / FAILED test_timeout"
     assert not result.combined(RED, RED).flaky
-
-
-@pytest.mark.parametrize("wrong", ["2", "-1", "true", '"1"', "0.5"])
-def test_a_gate_runs_once_more_or_not_at_all(wrong: str) -> None:
-    with pytest.raises(UsageError, match=r"gates\.net\.again"):
-        parse(f"[gates]\nnet = {{ run = 'true', again = {wrong} }}\n")
 
 
 def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(

@@ -177,16 +177,6 @@ def test_one_judge_alone_discards_no_attempt(
     ]
 
 
-def test_no_judge_is_asked_where_a_gate_is_red(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    task(repo, git, "**Gate:** grep -q good n", "**Judge:** it is kind")
-    fake.script(implement=[RED, GREEN])
-
-    assert inline(1).code == 0
-    assert fake.stages == ["research", "implement", "implement", "judge", "commit"]
-
-
 def test_settings_behind_a_link_are_refused(
     repo: Path, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:

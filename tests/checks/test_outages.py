@@ -117,19 +117,6 @@ def test_one_that_outlasts_the_longest_wait_ends_the_run_and_the_next_goes_on(
     assert fake.stages.count("research") == 1
 
 
-def test_an_agent_without_a_sign_of_life_waits_for_its_api(
-    repo: Path, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERN_TEST_WAITS", "0.001")
-    fake.script(implement=[*[{"sleep": 60}] * 4, GOOD["implement"]])
-    ran = inline(1, watched=True)
-    assert ran.code == 0, ran.err
-    assert fake.stages.count("implement") == 5
-    assert len(pauses(ran)) == 2  # after three tries
-    assert "(timed out: no sign of life for 1 s)" in ran.err
-    assert "**Attempt" not in (repo / "SPEC.md").read_text()
-
-
 @pytest.mark.parametrize("how", ["stop", "SIGKILL"])
 def test_it_can_be_ended_while_it_waits(
     repo: Path, fake: Fake, kern: Kern, background: Background, how: str

@@ -7,7 +7,7 @@ import pytest
 from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Spec, Task, parse
-from tests.spec.test_parse import documents, offset
+from tests.spec.test_parse import documents
 
 
 def closed(parsed: Spec) -> bool:
@@ -104,26 +104,6 @@ def test_the_research_note_has_the_form_of_the_readme() -> None:
 # -------------------------------------------------------------------- subtasks
 
 
-def test_added_subtasks_are_pending_children_of_their_task_and_nothing_else_changes() -> None:
-    titles = ["first part", "second part"]
-    for seed, text, parsed in documents():
-        if not closed(parsed):
-            continue
-        for index, task in enumerate(parsed.tasks):
-            new = edit.add_subtasks(text, parsed, task, titles)
-            assert len(inserted(text, new)) == 2, seed
-            again = parse(new)
-            assert again.tasks[index].key == task.key, seed
-            added = [t for t in again.tasks if t.text in titles]
-            assert [t.text for t in added] == titles, seed
-            assert all(t.parent == index and t.marker is Marker.PENDING for t in added), seed
-            rest = [(t.key, t.marker, t.notes) for t in again.tasks if t.text not in titles]
-            assert [(key, marker) for key, marker, _ in rest] == [
-                (t.key, t.marker) for t in parsed.tasks
-            ], seed
-            assert [len(notes) for *_, notes in rest] == [len(t.notes) for t in parsed.tasks], seed
-
-
 def test_a_subtask_that_is_there_already_is_not_added_again() -> None:
     text = "- [~] a\n  - [x] one\n- [ ] two\n"
     parsed, task = under(text)
@@ -134,27 +114,6 @@ def test_a_subtask_that_is_there_already_is_not_added_again() -> None:
 
 
 # -------------------------------------------------------------------- new tasks
-
-
-def test_added_tasks_stand_last_at_the_top_level_and_nothing_else_changes() -> None:
-    block = ["- [ ] new one", "  > **Gate:** `true`", "  - [ ] its part", "- [ ] new two"]
-    for seed, text, parsed in documents():
-        if not closed(parsed) or not parsed.tasks:
-            continue
-        new = edit.add_tasks(text, parsed, block)
-        assert len(inserted(text, new)) == 4, seed
-        again = parse(new)
-        tops = [task for task in again.tasks if task.parent is None]
-        assert [task.text for task in tops[-2:]] == ["new one", "new two"], seed
-        (part,) = [task for task in again.tasks if task.text == "its part"]
-        assert part.key.parent == "new one", seed
-        assert tops[-2].of(Kind.GATE), seed
-        before = [(task.key, task.marker, len(task.notes)) for task in parsed.tasks]
-        assert [
-            (task.key, task.marker, len(task.notes))
-            for task in again.tasks
-            if task.text not in ("new one", "its part", "new two")
-        ] == before, seed
 
 
 @pytest.mark.parametrize(
@@ -192,14 +151,3 @@ def ticked(text: str, nth: int) -> str:
 )  # fmt: skip
 def test_what_a_tick_ticks(text: str, nth: int, expected: str) -> None:
     assert ticked(text, nth) == expected
-
-
-def test_a_tick_changes_markers_alone() -> None:
-    for seed, text, parsed in documents():
-        for index, task in enumerate(parsed.tasks):
-            new = edit.tick(text, parsed, task)
-            again = parse(new)
-            assert [t.key for t in again.tasks] == [t.key for t in parsed.tasks], seed
-            assert again.tasks[index].marker is Marker.DONE, seed
-            changed = {i for i, (a, b) in enumerate(zip(text, new, strict=True)) if a != b}
-            assert changed <= {offset(text, t) for t in parsed.tasks}, seed

@@ -136,23 +136,3 @@ def test_it_does_not_close_a_parent_whose_own_checks_nothing_passed(
 
     assert spec(repo).startswith(f"- [ ] faster\n  {check}\n  - [x] {TASK}\n")
     assert git("show", "HEAD:SPEC.md") + "\n" == spec(repo)
-
-
-@pytest.mark.parametrize("ignored", ["LEARNINGS.md", "SPEC.md\nLEARNINGS.md"])
-def test_what_git_ignores_stays_out_and_is_written_all_the_same(
-    lab: Path, git: Git, fake: Fake, inline: Inline, ignored: str
-) -> None:
-    names = set(ignored.split())
-    (lab / ".gitignore").write_text(f"{ignored}\n")
-    git("rm", "--quiet", "--cached", "--ignore-unmatch", *names)
-    git("add", ".gitignore")
-    git("commit", "--quiet", "--message=ignore")
-    fake.script(implement=[NO])
-
-    ran = inline()
-
-    assert (ran.code, outcomes(ran)) == (0, [Outcome.CONCLUDED])
-    assert paths(git) == {"SPEC.md", "LEARNINGS.md"} - names
-    assert spec(lab).startswith(f"- [x] {TASK}\n")
-    assert learnings(lab).count("The parser is 2 % of the time.") == 1
-    assert git("log", "--format=%(trailers:only,key=Kern-Task,valueonly)", "-1").strip() == TASK

@@ -11,8 +11,6 @@ from kern.spec.parse import parse as read
 from kern.stages.briefs import task_text
 from tests.conftest import Fake, Git, Inline, Kern
 
-ASKS = {"run": ["echo half > half.txt"], "result": "Began.\n\nNEEDS_ANSWER: Postgres or SQLite?"}
-WORKS = {"run": ["echo work > work.txt"], "result": "SUCCESS"}
 QUESTION = "  > **Question:** Postgres or SQLite?"
 
 
@@ -83,27 +81,6 @@ def test_stages_read_what_is_answered_and_not_what_waits() -> None:
 
 
 # ------------------------------------------------------------ end to end
-
-
-def test_a_question_of_stage_2_waits_and_the_run_goes_on(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    tasks(repo, git, "- [ ] store users\n- [ ] add a greeting\n")
-    fake.script(implement=[ASKS, WORKS, {**WORKS, "run": ["echo sqlite > users.txt"]}])
-
-    assert inline(5).code == 1
-    assert "[ ] store users" in spec(repo) and "[x] add a greeting" in spec(repo)
-    assert "Attempt" not in spec(repo) and "Skipped" not in spec(repo)
-
-    waits = inline(5)
-    assert waits.code == 1 and len(fake.calls) == 5, "asked again though nobody answered"
-    assert waits.err.endswith('\nnext: kern answer 1 "…", then: kern\n')
-
-    kern("answer", "1", "SQLite")
-    last = inline(5)
-    assert last.code == 0, last.err
-    assert fake.stages[5:] == ["research", "implement", "commit"]
-    assert "(opus, attempt" not in last.err, "the question counted as an attempt"
 
 
 def test_an_agent_that_asks_without_end_comes_to_an_end(

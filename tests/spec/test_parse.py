@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kern.model import Key, Marker
-from kern.spec.order import blockers, select
+from kern.model import Key
+from kern.spec.order import select
 from kern.spec.parse import Kind, Spec, Task, parse
 
 PIECES = (
@@ -110,15 +110,6 @@ def shape(text: str) -> list[tuple[str, str]]:
 def test_every_bullet_of_markdown_carries_a_task(bullet: str) -> None:
     assert only(f"{bullet} [ ] do it\n").text == "do it"
     assert only(f"{bullet}\t[ ] do it").bullet == bullet
-
-
-@pytest.mark.parametrize(
-    ("mark", "marker"),
-    [(" ", Marker.PENDING), ("~", Marker.ACTIVE), ("x", Marker.DONE), ("X", Marker.DONE)],
-)
-def test_the_four_markers(mark: str, marker: Marker) -> None:
-    task = only(f"- [{mark}] do it\n")
-    assert (task.marker, task.line, task.column) == (marker, 1, 3)
 
 
 NO_TASKS = (
@@ -242,13 +233,6 @@ def test_brackets_with_up_to_three_wrong_characters_are_a_malformed_marker(
 
 
 # -------------------------------------------------------------------- subtasks and identity
-
-
-@pytest.mark.parametrize("indent", [" ", "  ", "   ", "    ", "\t"])
-def test_what_is_indented_below_a_task_is_its_subtask(indent: str) -> None:
-    text = f"- [ ] a\n{indent}- [ ] b\n{indent}- [x] c\n- [ ] d\n"
-    assert shape(text) == [("a", ""), ("b", "a"), ("c", "a"), ("d", "")]
-    assert parse(text).tasks[0].open_subtasks
 
 
 def test_indentation_decides_the_parent_however_uneven_it_is() -> None:
@@ -384,23 +368,6 @@ def test_what_this_run_skipped_comes_last_but_comes() -> None:
     assert chosen(text, "a") == "b"
     assert chosen(text, "a", "b") == "a"
     assert chosen(text.replace("- [ ] b", "- [x] b"), "a") == "a"
-
-
-def test_select_takes_a_task_exactly_if_nothing_blocks_it() -> None:
-    for seed, _, parsed in documents():
-        ready = [
-            task
-            for task in parsed.tasks
-            if task.marker is Marker.PENDING and not blockers(parsed)(task)
-        ]
-        task = select(parsed)
-        if parsed.active:
-            assert task is parsed.active[0], seed
-        elif not ready:
-            assert task is None, seed
-        else:
-            fewest = min(len(one.of(Kind.SKIPPED)) for one in ready)
-            assert task is next(t for t in ready if len(t.of(Kind.SKIPPED)) == fewest), seed
 
 
 # -------------------------------------------------------------------- random documents

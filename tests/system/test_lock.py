@@ -11,7 +11,7 @@ import pytest
 from kern.errors import Exit
 from kern.system import workspace
 from kern.system.workspace import Scope
-from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern, wait_for
+from tests.conftest import HERE, PATIENCE_S, Fake, Git, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
 
@@ -69,36 +69,6 @@ def waiting(fake: Fake) -> Callable[[], None]:
     until = f"while [ ! -e '{go}' ]; do sleep 0.05; done"
     fake.script(implement=[{"run": [until, "echo work > work.txt"], "result": "did it\n\nSUCCESS"}])
     return go.touch
-
-
-# ---------------------------------------------------------------- a live holder
-
-
-def test_a_second_kern_says_who_is_at_work_and_harms_nothing(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, tmp_path: Path
-) -> None:
-    go = waiting(fake)
-    (repo / "deep").mkdir()
-    first = background("1", "0")
-    wait_for(lambda: "implement" in fake.stages)
-    marker = tmp_path / "kern" / "project-main.lock.d" / "pid"
-    assert marker.read_text().split()[0] == str(first.pid)
-    assert marker.stat().st_mode & 0o777 == 0o600
-    assert marker.parent.stat().st_mode & 0o777 == 0o700
-    for argv, env, cwd in (
-        (("1", "0"), {}, repo),
-        (("1", "0"), {"KERN_DIR": str(tmp_path / "elsewhere")}, repo / "deep"),
-    ):
-        ran = kern(*argv, env=env, cwd=cwd)
-        assert ran.code == Exit.HELP_NEEDED
-        assert f"pid {first.pid}" in ran.err
-        assert f"kill {first.pid}" in ran.err
-    assert f"pid {first.pid}" in kern("status").out
-    go()
-    assert first.wait(PATIENCE_S) == Exit.OK
-    assert fake.stages == ["research", "implement", "commit"]
-    assert git("log", "--format=%s") == "do the task\nstart"
-    assert not marker.parent.exists()
 
 
 # ---------------------------------------------------------------- a dead one

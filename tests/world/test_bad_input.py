@@ -14,7 +14,7 @@ import pytest
 from kern.cli import main
 from kern.events import StageFailed
 from kern.model import SPEC
-from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline
 from tests.kit.stable import Ran
 
 Typed = Callable[..., Ran]
@@ -58,23 +58,6 @@ def snapshot(repo: Path) -> tuple[object, ...]:
     asked = (("ls-files", "--stage"), ("for-each-ref",), ("status", "--porcelain"))
     said = [subprocess.run(["git", *a], cwd=repo, capture_output=True).stdout for a in asked]
     return files, *said
-
-
-# ---------------------------------------------------------------- tools and repository
-
-
-def test_without_git_every_command_says_so(
-    repo: Path, fake: Fake, kern: Kern, tmp_path: Path
-) -> None:
-    before = spec(repo)
-    for argv in (["1", "0"], ["status"], ["init"]):
-        refused(
-            kern(*argv, env={"PATH": str(fake.folder / "bin")}),
-            2,
-            "git is not installed",
-            hint="git",
-        )
-    assert (spec(repo), fake.calls) == (before, [])
 
 
 # ---------------------------------------------------------------- the agent's program
@@ -171,24 +154,6 @@ def test_a_refused_key_ends_the_agent_in_seconds(repo: Path, fake: Fake, inline:
     assert "Attempt" not in spec(repo)
 
 
-@pytest.mark.unheld
-def test_a_program_that_the_system_cannot_start_is_named(
-    repo: Path, git: Git, fake: Fake, typed: Typed, inline: Inline
-) -> None:
-    claude = fake.folder / "bin" / "claude"
-    program = claude.read_bytes()
-    claude.write_bytes(b"\x7fELF garbage")
-
-    ran = typed("1", "0")
-
-    assert ran.code == 2
-    assert "claude cannot be started" in ran.err
-    assert "hint: kern doctor" in ran.err
-    assert "Traceback" not in ran.err
-    claude.write_bytes(program)
-    assert inline(1).code == 0
-
-
 @pytest.mark.skipif(os.getuid() != 0, reason="only root is refused")
 def test_as_root_without_a_sandbox_nothing_is_begun(
     repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch
@@ -199,48 +164,6 @@ def test_as_root_without_a_sandbox_nothing_is_begun(
     refused(typed("1", "0"), 1, "root", hint="IS_SANDBOX=1")
 
     assert (snapshot(repo), fake.calls) == (before, [])
-
-
-PEAK = """
-import sys
-from kern.cli.main import main
-try:
-    main()
-finally:
-    print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_200_mb_of_output_are_cut_off_in_little_memory(
-    repo: Path, git: Git, fake: Fake, tmp_path: Path
-) -> None:
-    fake.script(
-        implement=[
-            {"run": ["echo half > half.txt"], "megabytes": 200},
-            {"result": "SKIPPED: a.txt"},
-        ]
-    )
-    source = Path(__file__).parent.parent.parent
-
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, "1", "0"],
-        cwd=repo,
-        env={**os.environ, "PYTHONPATH": str(source)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "the agent printed more than 100 MB and was ended" in done.stderr
-    assert int(done.stdout.splitlines()[-1]) < 95_000
-    assert re.search(r"> \*\*Attempt 1:\*\* the agent printed more than 100 MB", spec(repo))
-    assert fake.stages == ["research", "implement", "implement"]
-    assert not (repo / "half.txt").exists()
-    size = sum(path.stat().st_size for path in (tmp_path / "kern").rglob("*") if path.is_file())
-    assert size < 101_000_000
 
 
 # ---------------------------------------------------------------- the output folder

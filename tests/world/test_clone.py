@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Fake, Git, Kern
-from tests.kit.terminal import INTERRUPT, on_terminal
+from tests.kit.terminal import on_terminal
 from tests.kit.trusting import trust_all
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -228,9 +228,3 @@ def test_a_yes_is_remembered(clone: Clone, kern: Kern) -> None:
     listed(said)
     assert "gate" in clone.started()
     assert kern("1", "0").code == 0
-
-
-def test_ctrl_c_at_the_question_is_a_no(clone: Clone) -> None:
-    code, said = talk(INTERRUPT, clone.root)
-    assert code == 130, said
-    assert clone.started() == []

@@ -1,40 +1,25 @@
-"""The README, carried out: the first task, the demo, its settings and tasks; and the help page on
-settings.
-"""
+"""The README, carried out: the first task and the demo."""
 
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-from kern import config, person
-from kern.cli import admin as pages
-from kern.cli.main import app
-from kern.spec import order
-from kern.spec.parse import Kind, parse
 from tests.conftest import Fake, Kern
 
 TOP = Path(__file__).resolve().parent.parent.parent
 README = (TOP / "README.md").read_text()
-PAGES = {
-    "README": README,
-    **{topic: (pages.PAGES / f"{topic}.md").read_text() for topic in pages.TOPICS},
-}
 
 
 # -------------------------------------------------------------------- a new user
 
 
-def fences(page: str, language: str = "") -> list[str]:
-    """The blocks of a page that are written in a language."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGES[page], re.M | re.S)
+def fences(language: str = "") -> list[str]:
+    """The blocks of the README that are written in a language."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.M | re.S)
     return [text for tongue, text in blocks if tongue == language]
 
 
@@ -73,7 +58,7 @@ def test_the_first_task_takes_eight_commands(
     on_path(tmp_path, monkeypatch)
     found = {"result": "- Files: greet.sh (new)\n- Constraint: none\n\nREADY"}
     fake.script(research=[found], implement=[{"run": [SCRIPT], "result": "Wrote it.\n\nSUCCESS"}])
-    (first,) = (block for block in fences("README", "bash") if block.startswith("mkdir"))
+    (first,) = (block for block in fences("bash") if block.startswith("mkdir"))
     session = steps(first)
     assert len(session) == 8
     said = minutes(tmp_path, session)
@@ -103,77 +88,5 @@ def test_the_demo_prints_the_screen_that_the_readme_shows(
     assert (ran.code, ran.err) == (0, "")
     assert [*Path.home().rglob("*")] == there
     printed = iter(without_numbers(ran.out))
-    for line in without_numbers(fences("README")[0]):
+    for line in without_numbers(fences()[0]):
         assert line in printed, f"not there, or not in this order: {line}"  # it reads on from there
-
-
-# -------------------------------------------------------------------- kern.toml and SPEC.md
-
-
-def test_each_example_of_settings_is_valid() -> None:
-    of_project, *own = fences("settings", "toml")
-    assert config.parse(of_project) != config.Settings()
-    assert len(own) == 2 and person.Person() not in map(person.parse, own)
-    config.parse(fences("README", "toml")[0])
-
-
-@pytest.mark.parametrize("page", ["README", "spec"])
-def test_each_example_of_tasks_is_a_sound_spec(page: str) -> None:
-    for block in (one for one in fences(page, "markdown") if "[ ]" in one):
-        spec = parse(block)
-        assert spec.tasks and spec.diagnostics == ()
-        assert not order.unknown(spec)
-
-
-def test_the_readme_shows_each_kind_of_note() -> None:
-    (block,) = fences("README", "markdown")
-    assert {note.kind for task in parse(block).tasks for note in task.notes} == {*Kind}
-
-
-# -------------------------------------------------------------------- commands
-
-
-@cache
-def commands() -> Mapping[str, Any]:
-    """As typer knows them."""
-    return typer.main.get_command(app).commands  # type: ignore[attr-defined,no-any-return]
-
-
-def options(name: str) -> set[str]:
-    """Of a command."""
-    own = typer.main.get_command(app).params if name == "run" else ()
-    known = {word for one in own for word in one.opts}
-    return known | {word for one in commands()[name].params for word in one.opts} | {"-h", "--help"}
-
-
-def named(text: str) -> list[str]:
-    """The calls of kern in code blocks and in code that stands in a line."""
-    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
-    blocks = re.findall(r"^```bash\n(.*?)^```$", text, re.M | re.S)
-    lines = [line.partition(" #")[0] for block in blocks for line in block.splitlines()]
-    quoted = re.compile(r"\"[^\"]*\"|'[^']*'")
-    parts = [
-        part for line in (*spans, *lines) for part in re.split(r"&&|[|;(>]", quoted.sub("", line))
-    ]
-    return [part.strip() for part in parts if re.match(r"\s*kern( |$)", part)]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_each_call_that_is_shown_has_a_command_and_options_that_exist(page: str) -> None:
-    for call in named(PAGES[page]):
-        words = call.split()[1:]
-        word = words[0] if words else ""
-        name = word if re.fullmatch(r"[a-z]+", word) else "run"
-        assert name in commands(), call
-        for option in re.findall(r"(?<![\w-])(--[a-z][\w-]*)", call):
-            assert option in options(name), call
-        for letter in "".join(re.findall(r"(?<![\w-])-([A-Za-z]+)\b", call)):
-            assert f"-{letter}" in options(name), call
-        if name == "help" and words[1:] and words[1].isalpha() and words[1].islower():
-            assert words[1] in (*pages.TOPICS, *commands()), call
-
-
-def test_the_links_of_the_readme_lead_somewhere() -> None:
-    found = re.findall(r"\]\((?!https:)([^)]+)\)", README)
-    assert found
-    assert all((TOP / place).exists() for place in found)

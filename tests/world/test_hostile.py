@@ -2,7 +2,6 @@
 secrets, neighbours. What a repository or an agent brings along is data.
 """
 
-import json
 import os
 import re
 import shlex
@@ -11,14 +10,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kern import plain
 from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC
-from tests.conftest import HERE, PATIENCE_S, Fake, Git, Heard, Inline, Kern, patience
+from tests.conftest import PATIENCE_S, Fake, Git, Heard, Inline, Kern, patience
 from tests.kit.terminal import on_terminal
 from tests.words.test_plain import UNSAFE
 
@@ -240,64 +238,6 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
     assert code == 1
 
 
-def test_what_only_looks_sends_nothing_of_others_either(
-    spoiled: Path, fake: Fake, tmp_path: Path
-) -> None:
-    (tmp_path / "said").write_bytes(f"2.1{NASTY}\n".encode("utf-8", "surrogateescape"))
-    program = fake.folder / "bin" / "claude"
-    program.write_text(f"#!/bin/sh\ncat {tmp_path / 'said'}\nexit $(cat {tmp_path / 'code'})\n")
-    own = spoiled / ".kern" / "prompts" / "3_commit.md"
-    own.parent.mkdir(parents=True)
-    text = (HERE.parent / "prompts" / "3_commit.md").read_text()
-    (tmp_path / "code").write_text("1")
-    own.write_text(text.replace("model: haiku", f"model: {NAME}"))
-    for argv in ("status", "doctor", "status --json", "init", "1 0"):
-        _, sent = on_terminal(*argv.split(), cwd=spoiled)
-        harmless(sent)
-        assert sent.strip()
-    good = (spoiled / SPEC).read_bytes().replace(b"- [-]", b"- [ ]")
-    (spoiled / SPEC).write_bytes(good)
-    _, sent = on_terminal("-nv", "3", cwd=spoiled)
-    harmless(sent)
-    assert "must be a model's name" in sent
-    _, sent = on_terminal("path", cwd=spoiled)
-    harmless(sent)
-    assert sent.strip().endswith("/br\\u202ean\\u009bch")
-    own.unlink()
-    own.symlink_to(tmp_path / "said")
-    _, sent = on_terminal("doctor", cwd=spoiled)  # the hint names the folder
-    harmless(sent)
-    assert "put the file itself into" in sent
-
-
-def test_data_for_a_pipe_is_exact_whatever_it_holds(spoiled: Path, kern: Kern, git: Git) -> None:
-    """`kern path` is for `$(kern path)`: the bytes that the folder has."""
-    found = json.loads(kern("status", "--json", cwd=spoiled).out)
-    assert found["branch"] == "br\u202ean\x9bch"
-    assert found["root"] == str(spoiled)
-    assert NASTY.replace("\udcff", "") in found["tasks"][0]["text"].replace("\udcff", "")
-    assert kern("path", cwd=spoiled).out == found["folder"] + "\n"
-
-
-OLD = {"type": "system", "subtype": "init", "claude_code_version": f"1.0.0{NAME}"}
-COMPLAINTS: dict[str, dict[str, Any]] = {
-    "refusal": {"stderr": f"error: {NAME}\n", "exit": 1},
-    "limit": {"result": f"hit your {NAME} limit", "fields": {"is_error": True}},
-    "version": {"result": READY, "events": [OLD]},
-}
-
-
-@pytest.mark.parametrize("what", COMPLAINTS)
-def test_an_agents_complaint_is_shown_without_its_control_characters(
-    repo: Path, fake: Fake, kern: Kern, what: str
-) -> None:
-    fake.script(research=[COMPLAINTS[what]])
-    ran = kern("-v", "1", "0", "--no-wait")
-    assert ran.code in (1, 3)
-    harmless(ran.said)
-    assert "\nkern: " in ran.said
-
-
 def test_a_terminal_without_utf_8_is_no_reason_to_fall(repo: Path, fake: Fake, kern: Kern) -> None:
     (repo / SPEC).write_text(f"- [ ] grüße 日本 {'long ' * 100}\n")
     plain_terminal = {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}
@@ -428,11 +368,6 @@ def test_the_values_of_what_is_named_like_a_secret_are_hidden(
     assert (told != said) == bool(hidden)
     assert not [one for one in hidden if one in told]
     assert plain.masked(f"<{hidden[0] if hidden else ''}>", secrets) == f"<{'***' * bool(hidden)}>"
-
-
-def test_of_two_secrets_the_longer_is_hidden_whole() -> None:
-    secrets = plain.secrets({"A_KEY": "abcdef", "B_KEY": "abcdefgh"})
-    assert plain.masked("abcdefgh abcdef", secrets) == "*** ***"
 
 
 # -------------------------------------------------------------------- neighbours

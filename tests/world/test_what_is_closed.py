@@ -80,18 +80,6 @@ def test_check_tells_what_is_red_in_it_alone_and_asks_before_it_runs_that_outsid
     assert FILE in ran.out
 
 
-def test_check_says_too_what_is_red_either_way_and_nothing_without_a_sandbox(
-    repo: Path, git: Git, kern: Kern
-) -> None:
-    gate(repo, git, "cat gone.txt")
-    hook(repo, "exit 1")
-    ran = kern("check")
-    assert "gate a is red outside of the sandbox too" in ran.out, ran.said
-    assert "closed by the sandbox" not in ran.said and "hook" not in ran.said
-    ran = kern("check", env={"KERN_SANDBOX": "off"})
-    assert "outside" not in ran.said
-
-
 def test_the_screen_the_note_the_agent_and_show_say_what_a_gate_met(
     repo: Path, fake: Fake, git: Git, kern: Kern
 ) -> None:
@@ -111,14 +99,6 @@ def test_the_screen_the_note_the_agent_and_show_say_what_a_gate_met(
     again = [call for call in fake.calls if call["stage"] == "implement"][1]
     assert said in str(again)
     assert said in kern("show", "1").out
-
-
-def test_an_agent_that_ends_with_a_fault_is_told_so(repo: Path, fake: Fake, kern: Kern) -> None:
-    (Path.home() / "out/key").touch()
-    why = f"cat: {Path.home()}/out/key: No such file or directory"
-    fake.script(research=[{"stderr": why, "exit": 1, "stdout": ""}])
-    ran = kern("1", "0")
-    assert 'closed by the sandbox: ~/out/key ([sandbox] read = ["~/out/key"]' in ran.said, ran.said
 
 
 def test_doctor_tries_from_within_what_an_agent_needs(
