@@ -79,25 +79,19 @@ class Answer:
         return {**found, "num_turns": self.turns, "session_id": self.session, "usage": used}
 
 
+@dataclass(eq=False)
 class AgentError(Exception):
-    """What went wrong, in the agent's words. `answer`: what it cost nevertheless. `away`: it is the
-    API, or the network; what passes may take hours. `resets_at`: epoch seconds, or `after`, those
-    from now, where it tells.
-    """
+    """What went wrong, in the agent's words."""
 
-    def __init__(
-        self,
-        message: str,
-        hint: str = "",
-        answer: Answer | None = None,
-        *,
-        away: bool = False,
-        resets_at: int | None = None,
-        after: float = 0,
-    ) -> None:
-        super().__init__(message)
-        self.message, self.hint, self.answer = message, hint, answer
-        self.away, self.resets_at, self.after = away, resets_at, after
+    message: str
+    hint: str = ""
+    answer: Answer | None = None  # what it cost nevertheless
+    away: bool = False  # it is the API, or the network; what passes may take hours
+    resets_at: int | None = None  # epoch seconds, where it tells
+    after: float = 0  # the same, in seconds from now
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class TryAgain(AgentError):

@@ -225,59 +225,58 @@ def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> No
         silent.close()
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["localhost", "[::1]", "169.254.169.254", "168.63.129.16"],
-)
-def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(
-    tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as proxy, socket.socket() as listening:
+@contextlib.contextmanager
+def behind(
+    proxy: socket.socket, place: Path, hosts: tuple[str, ...], refused: Callable[[str], None]
+) -> Iterator[socket.socket]:
+    """A child's connection to a relay that stands behind that proxy."""
+    with pytest.MonkeyPatch.context() as patch, socket.socket() as listening:
         for name in ("NO_PROXY", "no_proxy"):
-            monkeypatch.delenv(name, raising=False)
+            patch.delenv(name, raising=False)
         for name in ("HTTPS_PROXY", "https_proxy"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
-        refused: list[str] = []
-        relay = Relay(str(tmp_path / "relay"), (ANY,), refused.append)
+            patch.setenv(name, f"http://me:pw@127.0.0.1:{proxy.getsockname()[1]}")
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         with (
-            contextlib.closing(relay),
+            contextlib.closing(relay := Relay(str(place), hosts, refused)),
             _child(relay, listening.fileno()),
             socket.create_connection(listening.getsockname(), 5) as client,
         ):
-            client.sendall(f"CONNECT {host}:22 HTTP/1.1\r\n\r\n".encode())
-            client.settimeout(2)
-            with contextlib.suppress(TimeoutError):
-                client.recv(100)
-            assert refused == [f"{host.strip('[]')}:22"]
+            yield client
+
+
+@pytest.mark.parametrize("host", ["localhost", "[::1]", "169.254.169.254", "168.63.129.16"])
+def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(tmp_path: Path, host: str) -> None:
+    refused: list[str] = []
+    with (
+        socket.create_server(("127.0.0.1", 0)) as proxy,
+        behind(proxy, tmp_path / "relay", (ANY,), refused.append) as client,
+    ):
+        client.sendall(f"CONNECT {host}:22 HTTP/1.1\r\n\r\n".encode())
+        client.settimeout(2)
+        with contextlib.suppress(TimeoutError):
+            client.recv(100)
+        assert refused == [f"{host.strip('[]')}:22"]
 
 
 @pytest.mark.parametrize("passes", [True, False])
 def test_of_a_connection_that_a_proxy_refused_it_hears_no_more(
-    tmp_path: Path, passes: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, passes: bool
 ) -> None:
     """Where hosts are a list: a second name would be one that kern has not looked at."""
-    with socket.create_server(("127.0.0.1", 0)) as proxy, socket.socket() as listening:
-        for name in ("HTTPS_PROXY", "https_proxy"):
-            monkeypatch.setenv(name, f"http://me:pw@127.0.0.1:{proxy.getsockname()[1]}")
-        relay = Relay(str(tmp_path / "relay"), ("open.invalid",), lambda host: None)
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        with (
-            contextlib.closing(relay),
-            _child(relay, listening.fileno()),
-            socket.create_connection(listening.getsockname(), 5) as client,
-        ):
-            client.sendall(b"CONNECT open.invalid:443 HTTP/1.1\r\nProxy-Authorization: own\r\n\r\n")
-            server, _ = proxy.accept()
-            with server:
-                server.settimeout(5)
-                asked = server.recv(1000)
-                assert asked.startswith(b"CONNECT open.invalid:443") and b"Basic bWU6" in asked
-                assert b"own" not in asked
-                server.sendall(b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503))
-                assert client.recv(100) == b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503)
-                with contextlib.suppress(OSError):
-                    client.sendall(b"CONNECT evil.invalid:443 HTTP/1.1\r\n\r\n")
-                assert bool(server.recv(100)) is passes, "what follows is the host's own"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as proxy,
+        behind(proxy, tmp_path / "relay", ("open.invalid",), lambda host: None) as client,
+    ):
+        client.sendall(b"CONNECT open.invalid:443 HTTP/1.1\r\nProxy-Authorization: own\r\n\r\n")
+        server, _ = proxy.accept()
+        with server:
+            server.settimeout(5)
+            asked = server.recv(1000)
+            assert asked.startswith(b"CONNECT open.invalid:443") and b"Basic bWU6" in asked
+            assert b"own" not in asked
+            server.sendall(b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503))
+            assert client.recv(100) == b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503)
+            with contextlib.suppress(OSError):
+                client.sendall(b"CONNECT evil.invalid:443 HTTP/1.1\r\n\r\n")
+            assert bool(server.recv(100)) is passes, "what follows is the host's own"
