@@ -76,9 +76,7 @@ TOPICS = ("guide", "spec", "settings", "safety", "inside")  # in the order of a 
 
 
 def help(topic: str) -> None:
-    """One page, named by the beginning of its topic; without a topic the list of them. A terminal
-    gets it laid out, a pipe as it is written.
-    """
+    """One page, named by the beginning of its topic; without a topic the list of them."""
     texts = {name: (PAGES / f"{name}.md").read_text("utf-8") for name in TOPICS}
     listing = "\n".join(f"  {name:10}  {text.splitlines()[2]}" for name, text in texts.items())
     if not topic:
@@ -90,9 +88,4 @@ def help(topic: str) -> None:
         raise UsageError(
             f"no help page {topic!r}; the pages are:\n{listing}", hint="kern help settings"
         )
-    if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        from kern.views import live
-
-        live.print_page(texts[topics[0]])
-    else:
-        print(texts[topics[0]], end="")
+    print(texts[topics[0]], end="")

@@ -44,9 +44,7 @@ def _unknown(word: str, commands: list[str]) -> KernError:
     if what := _gone(word):
         return UsageError(f"kern {word} is gone", hint=what)
     near = difflib.get_close_matches(word.lower(), commands, 1, 0.65)
-    hint = f"type kern {near[0]}" if near else "kern --help lists the commands"
-    if " " in word:
-        hint = f'kern add "{word[:60]}", or kern plan "{word[:60]}"'
+    hint = f"type kern {near[0]}" if near else f'kern add "{word[:60]}", or kern --help'
     return UsageError(
         f"{plain.line(word, 60)!r} is neither a number of iterations nor a command", hint=hint
     )

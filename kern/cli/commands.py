@@ -133,6 +133,7 @@ def add(
 ) -> None:
     """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import tasks
+    from kern.spec import commands
 
     if ((yes or dry_run) and task != "-") or ((after or gate or judge) and task == "-"):
         raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
@@ -140,7 +141,8 @@ def add(
         if task == "-":
             tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
         else:
-            tasks.add(Path.cwd(), task, after or (), gate or (), judge or ())
+            new = commands.New(task, after or (), gate or (), judge or ())
+            tasks.add(Path.cwd(), new)
 
 
 @app.command(rich_help_panel="Tasks")
@@ -275,13 +277,12 @@ def learn(
 @app.command(rich_help_panel="Look")
 def search(
     words: Annotated[list[str], Argument(metavar="WORDS", help="What to look for.")],
-    limit: Annotated[int, Option(metavar="COUNT", help="At most so many results.")] = 10,
     as_json: options.AsJson = False,
 ) -> None:
     """Search learnings, tasks, and what was found and tried."""
     from kern.views import log, search
 
-    text = search.shown(Path.cwd(), " ".join(words), limit, as_json=as_json)
+    text = search.shown(Path.cwd(), " ".join(words), as_json=as_json)
     log.tell(text, as_data=as_json)
 
 

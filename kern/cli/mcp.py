@@ -29,26 +29,25 @@ _HOW = (
 
 
 class Tool(NamedTuple):
-    """A command: its arguments are text that must be given, its options may be given."""
+    """A command: its arguments are texts that must be given, its options may be given."""
 
     about: str
     arguments: tuple[str, ...] = ()
-    options: Mapping[str, str] = {}  # each with its type in JSON
+    options: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()  # of texts
     looks: bool = False  # it changes nothing
 
-    @property
-    def kinds(self) -> dict[str, str]:
-        return {**dict.fromkeys(self.arguments, "string"), **self.options}
-
     def schema(self) -> dict[str, Any]:
-        properties = {
-            name: {"type": kind, **({"items": {"type": "string"}} if kind == "array" else {})}
-            for name, kind in self.kinds.items()
+        text = {"type": "string"}
+        properties = dict.fromkeys((*self.arguments, *self.options), text)
+        several = {one: {"type": "array", "items": text} for one in self.lists}
+        return {
+            "type": "object",
+            "properties": properties | several,
+            "required": [*self.arguments],
         }
-        return {"type": "object", "properties": properties, "required": [*self.arguments]}
 
 
-_ADDED = {"after": "array", "gate": "array", "judge": "array"}
 TOOLS = {
     "status": Tool("The tasks, what needs the person, how the run goes.", looks=True),
     "show": Tool("All about a task, named by its number or text.", ("task",), looks=True),
@@ -56,16 +55,12 @@ TOOLS = {
         "Add a task. after: tasks that come first; gate: commands that must pass; judge: what must "
         "be true.",
         ("text",),
-        _ADDED,
+        lists=("after", "gate", "judge"),
     ),
     "answer": Tool("Hand in the person's answer to a task's question.", ("task", "text")),
     "stop": Tool("End the run after its current stage. Only if the person asks for it."),
-    "report": Tool(
-        "What was done, what it cost, what to review.", (), {"since": "string"}, looks=True
-    ),
-    "search": Tool(
-        "Search learnings, tasks, and what was tried.", ("words",), {"limit": "integer"}, looks=True
-    ),
+    "report": Tool("What was done, what it cost, what to review.", (), ("since",), looks=True),
+    "search": Tool("Search learnings, tasks, and what was tried.", ("words",), looks=True),
 }
 
 
@@ -128,29 +123,20 @@ def _words(name: str, arguments: Mapping[str, Any]) -> list[str]:
     if (tool := TOOLS.get(name)) is None:
         there = ", ".join(TOOLS)
         raise UsageError(f"no tool is named {plain.line(name, 40)!r}: there are {there}")
-    takes = ", ".join(f"{one} ({kind})" for one, kind in tool.kinds.items()) or "no arguments"
+    takes = ", ".join((*tool.arguments, *tool.options, *tool.lists)) or "no arguments"
     for key, value in arguments.items():
         if len(str(value)) > _LONGEST:
             raise UsageError(f"{plain.line(key, 40)!r} is longer than {_LONGEST:,} characters")
-        if not _is_sound(tool.kinds.get(key, ""), value):
+        if not _is_sound(tool, key, value):
             raise UsageError(f"{plain.line(key, 40)!r} is not one of what {name} takes: {takes}")
     if missing := [one for one in tool.arguments if one not in arguments]:
         raise UsageError(f"{name} needs {' and '.join(missing)}")
-    options = [
-        f"--{key}={value}"
-        for key in tool.options
-        if key in arguments
-        for value in (arguments[key] if tool.options[key] == "array" else [arguments[key]])
-    ]
+    options = [f"--{key}={arguments[key]}" for key in tool.options if key in arguments]
+    options += [f"--{key}={one}" for key in tool.lists for one in arguments.get(key, ())]
     return [name, "--json", *options, "--", *(str(arguments[one]) for one in tool.arguments)]
 
 
-def _is_sound(kind: str, value: object) -> bool:
-    match kind, value:
-        case (_, bool()):
-            return False
-        case ("string", str() | int()) | ("integer", int()):  # a task's number
-            return True
-        case ("array", list()):
-            return all(isinstance(one, str) for one in value)
-    return False
+def _is_sound(tool: Tool, key: str, value: object) -> bool:
+    if key in tool.lists:
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return key in (*tool.arguments, *tool.options) and type(value) in (str, int)  # a task's number

@@ -1,13 +1,11 @@
 """`kern init` and `kern check`: the checks that a project has, found and run."""
 
-import difflib
+import contextlib
 import os
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from kern import config, plain
 from kern.agents import protocol
@@ -16,22 +14,19 @@ from kern.checks.detect import PROJECT, TELLING, Folder, Guess, Proposal, matche
 from kern.cli import asking
 from kern.config import FILE, Gate
 from kern.errors import Asked, Exit, KernError, UsageError
-from kern.events import Event, GateEnded, Warned
 from kern.fleet import worktree
 from kern.git import repository
 from kern.git.repository import Repo
-from kern.model import LEARNINGS, SPEC, Marker, Result
+from kern.model import LEARNINGS, SPEC, Result
 from kern.pipeline import agents, hidden, project, session, trial, trust
 from kern.pipeline.site import Leave, Options
-from kern.spec.parse import parse
 from kern.stages import prompts
 from kern.system import process, workspace
-from kern.views.live import Console, style_of
+from kern.views.live import Console
 
 DEPTH = 3  # folders between the top level and a part
 MOST_PARTS = 24
 _MOST_TEXT = 1 << 18  # bytes of one file
-_MOST_FILES = 400  # of a part
 _ELSEWHERE = frozenset(  # what lies there belongs to others, or is material of tests
     (
         *("node_modules", "vendor", "third_party", "venv", ".venv", "site-packages", "target"),
@@ -58,7 +53,9 @@ def init(folder: Path, leave: Leave, *, run: bool) -> None:
     gates = config.parse(workspace.read(repo.root / FILE) or b"").gates
     if not gates:
         print(f"no gate yet: name your own under [gates] in {FILE} (kern help settings)")
-    print("next:", *_steps(repo, names, checked=not gates), sep="\n  ")
+    print('next: kern add "…", or write your tasks into SPEC.md; kern check; kern -n')
+    if names:
+        print(f'then: git add {" ".join(names)} && git commit -m "Begin with kern"')
 
 
 def _write(repo: Repo, proposals: Sequence[Proposal]) -> list[str]:
@@ -115,20 +112,6 @@ def _try(repo: Repo, guesses: Sequence[Guess], leave: Leave) -> None:
     trust.agree(repo, trust.of_gates(config.parse(text).gates))
 
 
-def _steps(repo: Repo, names: Sequence[str], *, checked: bool) -> Iterator[str]:
-    """Commands to type, some with what they do."""
-    text = prompts.without_example(_text(repo.root / SPEC) or "")
-    if tasks := sum(task.marker is not Marker.DONE for task in parse(text).tasks):
-        yield f"kern status     # shows the {plain.count(tasks, 'open task')}"
-    else:
-        yield f'kern add "…"    # or kern plan GOAL, or write your tasks into {SPEC}'
-    if not checked:
-        yield "kern check      # runs the gates now"
-    if names:
-        yield f'git add {" ".join(names)} && git commit -m "Begin with kern"'
-    yield "kern -n         # shows what a run would do"
-
-
 # ---------------------------------------------------------------- what tells of a project's checks
 
 
@@ -144,11 +127,11 @@ def folders(repo: Repo) -> list[Folder]:
     names = (path.rpartition("/") for path in paths if path.count("/") <= DEPTH)
     nested = (part for part, _, name in names if any(matches(name, one) for one in PROJECT))
     parts = list(dict.fromkeys(["", *nested]))[: MOST_PARTS + 1]
-    files: dict[str, dict[str, str]] = {part: {} for part in parts}
+    files = {part: dict[str, str]() for part in parts}
     tools = [f"{part}/{name}".lstrip("/") for part in files for name in TELLING if "venv/" in name]
     for path in (*tools, *paths):
         part = max((one for one in files if not one or path.startswith(f"{one}/")), key=len)
-        text = _text(repo.root / path) if len(files[part]) < _MOST_FILES else None
+        text = _text(repo.root / path)
         if text is not None:
             files[part][path.removeprefix(f"{part}/")] = text
     return [Folder(part, names, _above(part, files)) for part, names in files.items()]
@@ -172,42 +155,7 @@ def _text(place: Path) -> str | None:
 
 # ---------------------------------------------------------------- kern check
 
-_NAME = 28  # columns of a gate's name
 _ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"
-
-
-class Gates(Console):
-    """A sink: a row as each gate ends."""
-
-    stamp = ""
-    width = 0  # of the names
-
-    def expect(self, gates: Sequence[Gate]) -> None:
-        self.width = max((len(_name(gate.label)) for gate in gates), default=0)
-
-    def __call__(self, event: Event) -> None:
-        self.see(event)
-        if isinstance(event, Warned):
-            super().__call__(event)
-        elif isinstance(event, GateEnded):
-            end = event.result
-            suffix = ", known to be red" if end.red and end.known_red else ""
-            took = f"{end.seconds:.1f} s" if end.seconds < 60 else plain.span(end.seconds)
-            row = f"{_name(end.name):<{self.width}}  {result.outcome(end) + suffix:<10}  {took}"
-            self.print(row, style_of(event))
-            first = result.telling(end.output, result.TELLING)
-            more = [one for one in end.closed if one not in first]
-            for line in filter(None, [first, *more] if end.red else ()):
-                self.print(f"    {line}")
-            if end.red and end.log and not end.cannot_run:  # the shell's word is all there is
-                self.print(f"    full output: {plain.line(end.log)}")
-
-    def picture(self, silent: float) -> Any:
-        return self.under_way(time.time())
-
-
-def _name(label: str) -> str:
-    return plain.line(label.removeprefix("gate "), _NAME)
 
 
 def check(folder: Path, names: Sequence[str], leave: Leave, *, jobs: bool = False) -> int:
@@ -233,31 +181,27 @@ def _ran(
     """How each ended, a row as it does; and what is to be said of them. `compared`: with what they
     do outside of the sandbox.
     """
-    table = Gates()
-    options = Options(tick=table.tick, leave=leave)
-    try:
-        with session.begin(folder, options, table, empty=True, commits=False, paid=False) as site:
-            own, theirs = hidden.gate(site), site.documents.settings().gates
-            gates = _chosen(theirs, names) if theirs or names or not own else []
-            table.expect([*gates, *filter(None, [own])])
-            if process.OF in os.environ and not site.rooms.mounted:
-                worktree.set_up(site)
-            results = [was for _, was, _ in project.now(site, gates)]
-            if not compared:
-                return results, []
-            notes = trial.compared(site, gates, results, leave, hooked=not names)
-            if jobs:
-                green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
-                notes += worktree.tried(site, green)
-            head = site.repo.tree(site.repo.head().commit)
-            results += [] if names else hidden.run(site, head, before=True, open_end=True)
-            daemons = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
-            return results, [
-                *notes,
-                *(_ROOM.format(one.label) for one in daemons if site.rooms.held),
-            ]
-    finally:
-        table.close()
+    console = Console()
+    options = Options(tick=console.tick, leave=leave)
+    with (
+        contextlib.closing(console),
+        session.begin(folder, options, console, empty=True, commits=False, paid=False) as site,
+    ):
+        theirs = site.documents.settings().gates
+        gates = _chosen(theirs, names) if theirs or names or not hidden.gate(site) else []
+        if process.OF in os.environ and not site.rooms.mounted:
+            worktree.set_up(site)
+        results = [was for _, was, _ in project.now(site, gates)]
+        if not compared:
+            return results, []
+        notes = trial.compared(site, gates, results, leave, hooked=not names)
+        if jobs:
+            green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
+            notes += worktree.tried(site, green)
+        head = site.repo.tree(site.repo.head().commit)
+        results += [] if names else hidden.run(site, head, before=True, open_end=True)
+        daemons = [one for one in gates if one.room and detect.DAEMON.search(one.command)]
+        return results, [*notes, *(_ROOM.format(one.label) for one in daemons if site.rooms.held)]
 
 
 def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
@@ -268,11 +212,9 @@ def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
             hint="kern init shows the checks that this project seems to have; kern help settings",
         )
     known = [gate.name for gate in gates]
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"kern check {near[0]}" if near else f"the gates are {plain.some(known)}"
-            raise UsageError(f"no gate {plain.line(name, 60)!r} in kern.toml", hint=hint)
+    if new := [name for name in names if name not in known]:
+        what = f"no gate {plain.line(new[0], 60)!r} in kern.toml"
+        raise UsageError(what, hint=f"the gates are {plain.some(known)}")
     return [gate for gate in gates if not names or gate.name in names]
 
 

@@ -26,19 +26,13 @@ def init(folder: Path) -> None:
         files.append(SKILL)
     if not re.search(OURS, plain.lf(there)):
         with workspace.reported(common), common.open("ab") as file:
-            file.write(plain.encode(_paragraph(there)))
+            text = OFFERED.joinpath(COMMON).read_text("utf-8")
+            file.write((f"\n\n{text}" if there else text).encode())
         files.append(COMMON)
     for name in (SKILL, COMMON):
         print(f"{'written' if name in files else 'kept':8} {plain.line(str(repo.root / name))}")
     if files:
         print(f'next: git add {" ".join(files)} && git commit -m "Tell agents of kern"')
-
-
-def _paragraph(there: str) -> str:
-    """With the line ends of what is there."""
-    text = OFFERED.joinpath("AGENTS.md").read_text("utf-8")
-    gap = "" if not there else "\n" if there.endswith("\n") else "\n\n"
-    return (gap + text).replace("\n", "\r\n" if "\r\n" in there else "\n")
 
 
 def place(repo: Repo, name: str) -> Path:

@@ -5,7 +5,7 @@ SPEC.md afresh before it writes.
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kern import plain
@@ -28,16 +28,15 @@ from kern.system import lock, workspace
 _COPY = "kern/SPEC.edited.md"  # in the git folder; it stays where the text could not be taken
 
 
-def _opened(folder: Path, person: str = "") -> tuple[Repo, Documents]:
-    """`person`: what they alone do."""
-    if person and os.environ.get("KERN_ROOT"):
-        raise KernError(f"an agent cannot {person}: a person decides", hint="kern in a terminal")
+def _opened(folder: Path) -> tuple[Repo, Documents]:
     repo = repository.open_at(folder)
     return repo, place.documents(repo)
 
 
-def to_answer(folder: Path) -> tuple[Repo, Documents]:
-    return _opened(folder, "answer")
+def to_answer(folder: Path) -> Documents:
+    if os.environ.get("KERN_ROOT"):
+        raise KernError("an agent cannot answer: a person decides", hint="kern in a terminal")
+    return _opened(folder)[1]
 
 
 def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None:
@@ -52,15 +51,8 @@ def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None
     print(plain.line(documents.update(apply), 1000))
 
 
-def add(
-    folder: Path,
-    text: str,
-    after: Sequence[str] = (),
-    gate: Sequence[str] = (),
-    judge: Sequence[str] = (),
-) -> None:
+def add(folder: Path, new: New) -> None:
     """Where there is no SPEC.md, or only the example, it begins one."""
-    new = New(text, after, gate, judge)
     repo, documents = _opened(folder)
     if documents.read(SPEC) is None and documents.form(SPEC) is None:
         commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file
@@ -72,9 +64,9 @@ def add(
         return commands.add(text, parsed, new)
 
     _change(documents, change)
-    if gate and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
+    if new.gates and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
         with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
-            typed = (Gate("", one.strip(), 0) for one in gate)
+            typed = (Gate("", one.strip(), 0) for one in new.gates)
             trust.agree(repo, trust.of_gates(typed))
 
 
@@ -91,17 +83,15 @@ def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
         return imports.added(base, items)
 
     plan = added(old)
+    tasks = plain.count(len(plan.new), "task")
     if plan.left_out:
         print(f"left out, done or in {SPEC} already: {plan.left_out}", file=sys.stderr)
-    if not plan.new:
-        print(f"nothing to add to {SPEC}")
-        return
-    print(difference(SPEC, old, plan.text), flush=True)
-    tasks = plain.count(len(plan.new), "task")
-    if not (yes or dry):
+    if plan.new:
+        print(difference(SPEC, old, plan.text), flush=True)
+    if plan.new and not (yes or dry):
         with asking.terminal("kern add - --yes adds them, -n only shows them") as person:
             yes = asking.agreed(person, f"Add {tasks} to {SPEC}?")
-    if dry or not yes:
+    if dry or not (yes and plan.new):
         print(f"{SPEC} is unchanged")
         return
     if not there:
@@ -112,33 +102,33 @@ def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
 
 def retry(folder: Path, words: str) -> None:
     repo, documents = _opened(folder)
-    with _alone(repo, f'retry "{words}"'):
+    with _alone(repo):
         _change(documents, lambda text, parsed: commands.retry(text, parsed, words))
 
 
 def undo(folder: Path, words: str) -> None:
     repo, documents = _opened(folder)
-    with _alone(repo, f'undo "{words}"'):
+    with _alone(repo):
         print(plain.line(landing.undo(repo, documents, words), 1000))
     print("next: kern edit, to say below it what to do otherwise; then: kern")
 
 
 @contextlib.contextmanager
-def _alone(repo: Repo, again: str) -> Iterator[None]:
+def _alone(repo: Repo) -> Iterator[None]:
     """Not beside a run: kern's own lines are its own, and it writes them again."""
+    scope = workspace.scope(repo.root, repo.head().name)
     with contextlib.ExitStack() as stack:
         try:
-            scope = workspace.scope(repo.root, repo.head().name)
             stack.enter_context(lock.hold(scope, repo.git_dir))
         except Held as exc:
-            hint = f"kern stop, and when it has ended: kern {again}"
+            hint = "kern stop, and when it has ended: this again"
             raise KernError(f"{exc}, which would undo this", hint=hint) from None
         yield
 
 
 def answer(folder: Path, words: str, text: str) -> None:
     """Below the open question of a task; without a task, what is asked."""
-    documents = to_answer(folder)[1]
+    documents = to_answer(folder)
     _, parsed = documents.spec()
     if not words:
         for one in (questions := notes.waiting(parsed)):
@@ -182,7 +172,7 @@ def take_answer(documents: Documents, number: int, task: Task, text: str) -> Non
 
 def edit(folder: Path) -> None:
     """In the person's editor, on a copy; what they changed is applied under the lock."""
-    repo, documents = _opened(folder, "edit SPEC.md")
+    repo, documents = _opened(folder)
     base, copy = documents.spec_text(), repo.git_dir / _COPY
     copy.parent.mkdir(exist_ok=True)
     workspace.replace(copy, plain.encode(base))
@@ -214,8 +204,6 @@ def _unfit(data: bytes, base: str) -> str:
         parsed = parse(data.decode("utf-8"))
     except UnicodeDecodeError:
         return "it is no UTF-8 text"
-    if b"\0" in data:
-        return "it is no text"
     if parsed.unclosed:
         return parsed.unclosed.said
     return "no task is left in it" if parse(base).tasks and not parsed.tasks else ""

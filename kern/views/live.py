@@ -13,7 +13,6 @@ from typing import Any, TextIO
 from rich.console import Console as Terminal
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
@@ -34,7 +33,6 @@ _HEARTBEAT_S = 60  # between signs of life on a pipe
 _LIMIT_HEARTBEAT_S = 600  # while a limit holds
 _CALLS = 4  # of an agent, the last ones
 _OF_A_GATE = 12  # lines of what a red one printed
-_WIDEST = 100  # columns of a page; longer lines are hard to read
 # By what follows: another try, how the task ends, the worker's line, what is drawn; and what an
 # API that is away makes kern tell again and again.
 _SHOWN_LATER = events.StageFailed | events.QuestionNoted | events.Sent
@@ -344,10 +342,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(max(int(seconds), 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def print_page(text: str) -> None:
-    """Markdown laid out on standard output, in the terminal's own colours."""
-    terminal = Terminal(highlight=False)
-    terminal.width = min(terminal.width, _WIDEST)
-    terminal.print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))

@@ -18,6 +18,7 @@ from kern.spec.parse import Kind, parse
 from kern.stages import record
 from kern.system import workspace
 
+_MOST = 10  # results
 _SHOWN = 240  # characters of a result
 _LONGEST = 4000  # of one that is searched
 
@@ -31,16 +32,14 @@ class Passage(NamedTuple):
     text: str
 
 
-def shown(folder: Path, query: str, limit: int, *, as_json: bool) -> str:
+def shown(folder: Path, query: str, *, as_json: bool) -> str:
     """What `kern search` prints, the best first."""
     if not query.strip():
         raise UsageError("nothing to search for", hint='kern search "retry of uploads"')
-    if limit < 1:
-        raise UsageError("--limit must be 1 or more", hint="leave it out for 10")
     repo = repository.open_at(folder, reading=True)
     every = [*_documents(Documents(repo.root)), *_history(repo)]
     near = ranked([f"{one.about}\n{one.text}" for one in every], query)
-    hits = [every[at] for at in near[:limit]]
+    hits = [every[at] for at in near[:_MOST]]
     if as_json:
         return plain.data([hit._asdict() for hit in hits])
     if not hits:

@@ -42,52 +42,38 @@ def test_its_exit_code_is_whether_a_run_would_begin(
     assert ("no run begins like this: " in ran.out) is bool(code)
 
 
-def test_it_needs_no_agent_writes_no_journal_and_changes_no_file(
+def test_it_needs_no_agent_and_writes_no_journal(
     repo: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERN_CLAUDE", "no-such-agent")
-    command = "echo changed > a.txt; rm own.txt"
     own = Path.home() / ".config" / "kern" / "config.toml"
     own.parent.mkdir(parents=True)
     own.write_text(f'notify = "touch {repo.parent}/told"\n')
-    toml(repo, git, f'[gates]\na = "{command}"\n')
-    (repo / "a.txt").write_text("mine\n")
-    (repo / "new").write_text("new\n")
-    before = git("status", "--porcelain")
+    toml(repo, git, "[gates]\na = 'true'\n")
     ran = kern("check")
-    assert re.search(r"^a  (green|red)", ran.out, re.M), ran.said
-    assert git("status", "--porcelain") == before
-    assert (repo / "a.txt").read_text() == "mine\n"
-    assert (repo / "own.txt").read_text() == "mine\n"
+    assert "gate a: green" in ran.out, ran.said
     assert not (repo / ".git" / "kern" / "events.jsonl").exists()
     assert not (repo.parent / "told").exists()
 
 
-def test_the_table_names_what_failed_first_and_where_the_rest_is(
+def test_it_shows_the_end_of_what_is_red_and_where_the_rest_is(
     repo: Path, git: Git, kern: Kern
 ) -> None:
     red = "echo one; echo 'x.py:3: error: no'; echo Found 2 errors; exit 1"
     toml(repo, git, f"[gates]\ntest = 'true'\nlonger = \"{red}\"\nz = 'no-such-program'\n")
     out = kern("check").out
-    assert re.search(r"^test    green       \d+\.\d s$", out, re.M), out
-    told = re.search(
-        r"^longer  red, exit 1  .* s\n    x.py:3: error: no\n    full output: (.*)$", out, re.M
-    )
-    assert told, out
-    assert Path(told[1]).read_text() == "one\nx.py:3: error: no\nFound 2 errors\n"
-    assert re.search(r"^z       cannot run  0\.\d s\n    .*not found$", out, re.M), out
+    assert "gate test: green" in out and "gate longer: red (exit 1" in out
+    place = re.search(r"x.py:3: error: no\n.*Found 2 errors\n.*full output: (.*)$", out, re.M)
+    assert place and Path(place[1]).read_text() == "one\nx.py:3: error: no\nFound 2 errors\n"
+    assert re.search(r"gate z: .*command not found.*\n.*not found$", out, re.M), out
 
 
-def test_an_interrupt_ends_the_gate_and_restores_the_tree(
-    repo: Path, git: Git, background: Background
-) -> None:
-    toml(repo, git, "[gates]\na = 'echo x > a.txt; echo $$ > ../pids; sleep 600'\n")
-    before = (repo / "a.txt").read_text()
+def test_an_interrupt_ends_the_gate(repo: Path, git: Git, background: Background) -> None:
+    toml(repo, git, "[gates]\na = 'echo $$ > ../pids; sleep 600'\n")
     process = background("check")
     wait_for(lambda: (repo.parent / "pids").exists())
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGTERM
     assert "Traceback" not in err
-    assert (repo / "a.txt").read_text() == before
     assert survivors(repo.parent / "pids") == []

@@ -7,7 +7,6 @@ import pytest
 
 from kern.cli.admin import PAGES, TOPICS
 from tests.conftest import Kern
-from tests.kit.terminal import on_terminal
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
@@ -38,12 +37,3 @@ def test_the_pictures_show_no_machine_and_no_person() -> None:
         assert f"](kern/help/{path.name})" in readme
         assert not re.search(r"/(root|home|Users|var|tmp/(?!claude/kern))", text)
         assert not re.search(r"https?://(?!www\.w3\.org/|www\.textualize\.io)", text)
-
-
-@pytest.mark.slow
-def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> None:
-    code, said = on_terminal("help", "settings", env={"TERM": "xterm-256color"})
-    assert code == 0
-    shown = re.sub(r"\x1b\[[\d;]*m", "", said)
-    assert "Settings" in shown and "# Settings" not in shown and "`" not in shown
-    assert max(map(len, shown.splitlines())) <= 100

@@ -44,7 +44,7 @@ def test_a_list_is_shown_as_a_change_and_added_after_a_yes(repo: Path) -> None:
     (below := repo / "deep").mkdir()
     assert add(below, TODO, "--yes").stdout.endswith("added 2 tasks to SPEC.md; next: kern -n\n")
     assert spec(repo) == f"{before}- [ ] one\n  - [ ] part\n"
-    assert add(repo, TODO, "--yes").stdout == "nothing to add to SPEC.md\n"
+    assert add(repo, TODO, "--yes").stdout == "SPEC.md is unchanged\n"
 
 
 def test_the_first_tasks_begin_the_file(repo: Path) -> None:

