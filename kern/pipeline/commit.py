@@ -90,7 +90,7 @@ def _message(site: Site, at: Situation, tree: str) -> str:
     raise KernError(
         f"{checked.objection}. No message for this commit passes it",
         hint="say what it asks for under the task (kern edit) or in "
-        f"{prompts.overriding(Stage.COMMIT)}; then {project.RESUMES}",
+        f"{prompts.OVERRIDES / prompts.FILES[Stage.COMMIT]}; then {project.RESUMES}",
     )
 
 

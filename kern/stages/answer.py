@@ -110,7 +110,6 @@ class Answer:
     subtasks: tuple[str, ...] = ()
     listed: str = ""  # of a planner: tasks, or entries of LEARNINGS.md
     body: str = ""  # the answer without the lines that say its code
-    disputed: bool = False  # it says another code as well
     used: tuple[str, ...] = ()  # of stage 2: the entries of LEARNINGS.md that it went by
     misled: tuple[str, ...] = ()  # and those that led it astray
 
@@ -143,7 +142,6 @@ def parse(role: Role, text: str) -> Answer:
         subtasks=_subtasks(section(rest, "Subtasks")),
         listed=section(rest, "Tasks") or section(rest, "Changes"),
         body="\n".join(line for line in rest if line != _CUT).strip(),
-        disputed=len({code for code, _ in codes.values()}) > 1,
         used=_ids(votes, "Used"),
         misled=_ids(votes, "Misled"),
     )
@@ -318,11 +316,11 @@ def decide(answer: Answer, task: str, mode: Tier, *, subtask: bool, objection: s
 
 
 def is_result(answer: Answer, decided: Decision) -> bool:
-    """Whether an attempt failed by the agent's own undisputed word and for a reason: of an
-    experiment that is what came out, and no other attempt follows.
+    """Whether an attempt failed by the agent's own word and for a reason: of an experiment that is
+    what came out, and no other attempt follows.
     """
-    own = decided == Decision(Saved.FAILED, answer.reason) and not answer.disputed
-    return answer.code is Code.FAILED and own and answer.reason != NO_REASON
+    own = answer.code is Code.FAILED and answer.reason != NO_REASON
+    return own and decided == Decision(Saved.FAILED, answer.reason)
 
 
 def subtasks(answer: Answer, task: str) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class Caller:
     def _once(self, began: StageStarted, prompt: Prompt, run: Run) -> Said:
         """One process: what it answered, counted and told."""
         stage, task, at = prompt.stage, began.task, time.monotonic()
-        agent = self._program(prompt).agent
+        agent = self.programs[prompt.by.agent].agent
         try:
             ran, outcome = run(prompt, task)
         except (Interrupted, BudgetReached):
@@ -207,7 +207,7 @@ class Caller:
         """And what it saw of the machine, where a sandbox held it. What is laid into the scratch
         folder stays: until the answer is saved, nothing else is to happen.
         """
-        stage, settings, program = prompt.stage, self.settings, self._program(prompt)
+        stage, settings, program = prompt.stage, self.settings, self.programs[prompt.by.agent]
         agent, works = program.agent, stage is Stage.IMPLEMENT
         most = settings.budget.left_tokens(self._spent(task))
         idle = waits.scaled(settings.idle)
@@ -254,17 +254,9 @@ class Caller:
         watch.end()
         return ran, confined
 
-    def _program(self, prompt: Prompt) -> Program:
-        if program := self.programs.get(prompt.by.agent):
-            return program
-        raise KernError(
-            f"{prompt.by.agent} was chosen for the {prompt.stage} stage after the run began",
-            hint="run kern again",
-        )
-
     def runs_gates(self, prompt: Prompt) -> bool:
         """Whether its agent is sent back by red gates where it would end."""
-        return self._program(prompt).agent.gates
+        return self.programs[prompt.by.agent].agent.gates
 
     # ------------------------------------------------------------ what came to nothing
 

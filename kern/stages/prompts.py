@@ -64,7 +64,6 @@ class Template:
     runners: tuple[Choice, ...]  # who may run it, the first that can
     text: str
     contract: str = ""  # what stands above the separator
-    variables: frozenset[str] = frozenset()
     origin: str = ""
 
     @property
@@ -104,11 +103,6 @@ def path(name: str) -> Path:
     here = Path(__file__).resolve().parent.parent
     installed = here / "bundled" / name
     return installed if installed.exists() else here.parent / name
-
-
-def overriding(role: Role) -> str:
-    """The file that a project puts over a prompt, and what to begin it with."""
-    return f"{OVERRIDES / FILES[role]} (a copy of {path('prompts') / FILES[role]})"
 
 
 def is_example(text: str) -> bool:
@@ -179,7 +173,7 @@ def read(role: Role, text: str, origin: str) -> Template:
     by = {key: toml.checked(header[key], one, f"{origin}: {key}", "") for key, one in fields}
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
     parts = (below, above) if line else (body, "")
-    return Template(role, (Choice(**by),), *parts, frozenset(used), origin)
+    return Template(role, (Choice(**by),), *parts, origin)
 
 
 def _faults(
@@ -253,7 +247,7 @@ def compose(
             texts[name] = value
         else:
             texts[name] = _fit([item.strip("\n") for item in value if item.strip()], room)
-            room -= len(texts[name]) if name in form.variables else 0
+            room -= len(texts[name])
     everything = "\n".join(texts.values())
     blocks = {
         name: text if name in _BARE or not text else tag(name, text, everything)
