@@ -111,7 +111,7 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
         reply, _ = attempt.ask(site, at, prompt, "the commit stage", tree=tree, **how)
         reply = replace(reply, fault=reply.fault or reply.doubt)
         third = save(site, reply, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
-    if third.rejects:
+    if third.answer.code is answer.Code.REJECT:
         why = third.fault or third.answer.reason
         raise Objection(f"rejected at the commit: {why}", Cause.COMMIT)
     return (not third.fault and answer.message(third.said)) or task.text

@@ -182,11 +182,10 @@ class Caller:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
         reply = result.answer or Answer()
-        denied = tuple(plain.masked(call, hidden) for call in reply.denied)
-        reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
+        reply = replace(reply, text=plain.masked(reply.text, hidden))
         self.sink(
             events.StageFinished(
-                *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, denied),
+                *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, reply.denied),
                 *(began.attempt, began.model, reply.session, reply.turns, result.tokens),
                 *(prompt.by.effort, reply.version, reply.sent_back, began.agent),
             )

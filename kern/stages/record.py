@@ -1,7 +1,6 @@
 """A stage file: what the agent said, and under the key `kern` what kern noted of the stage."""
 
 import json
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from kern.checks.result import Red
 from kern.git.refs import StartRef
 from kern.model import Cause, Decision, Key, Saved, Stage
 from kern.stages import answer
-from kern.stages.answer import Answer, Code
+from kern.stages.answer import Answer
 from kern.system import workspace
 from kern.system.workspace import Scope
 
@@ -80,15 +79,9 @@ class StageRecord:
         return answer.parse(self.stage, self.said)
 
     @property
-    def rejects(self) -> bool:
-        """Whether stage 3 says that the change must not be committed."""
-        return self.answer.code is Code.REJECT
-
-    @cached_property
     def said(self) -> str:
-        """`.result`, as it may go into notes."""
         text = self.result.get("result")
-        return plain.masked(text, plain.secrets(os.environ)) if isinstance(text, str) else ""
+        return text if isinstance(text, str) else ""
 
     def noting(self, **facts: Any) -> "StageRecord":
         return replace(self, **facts)
