@@ -69,7 +69,7 @@ _MENU = r"[\s*_`]*(?:[/|]|or\b)[\s*_`]*[A-Z_]{4}"  # `SUCCESS | FAILED`: recited
 # A test runner's summary: `FAILED: 0`, `SKIPPED [1] tests/…`, `FAILED tests/a.py::test_b - …`.
 _COUNTS = r"[\W_]*\d+[\W_]*$|\s*\[\d+\]|\s+\S+::\S"
 _GAP = r"[*_`~]*+[\s:\uff1a.,;!|=>)\]\"'\u2013\u2014-]*+(?:[*_`]++\s)?\s*"
-_UNOPENED = r"(\*+|_+|`+)\.?$"  # emphasis at the end of a reason
+_CLOSING = r"(\*+|_+|`+)\.?$"  # emphasis at the end of a reason
 _SAYS = re.compile(r"[^\W_]")
 _HEADING = r"(#{1,6})\s+(\S.*)"
 _FENCE = r"`{3,}(?=[^`]*$)|~{3,}"
@@ -164,17 +164,18 @@ def _codes(
     for at, (marks, word, rest) in ((at, match.groups()) for at, match in matches.items()):
         code = next((code for code in CARE[role] if code == _ALSO.get(word, word)), None)
         if code and not re.search(_WITHDRAWN, marks) and not re.match(_MENU, rest):
-            codes[at] = code, _reason(rest)
+            codes[at] = code, _reason(marks, rest)
             counted |= {at} if re.match(_COUNTS, rest) else set()
     codes = {at: one for at, one in codes.items() if not fenced[at]} or codes
     return {at: one for at, one in codes.items() if at not in counted} or codes
 
 
-def _reason(rest: str) -> str:
+def _reason(marks: str, rest: str) -> str:
     """What follows a code word, without the marks that hold both."""
     text = re.sub(_GAP, "", re.sub(r"</\w+>", "", rest), count=1)
     text = plain.line(text).rstrip(" |")
-    if (end := re.search(_UNOPENED, text)) and text.count(end[1]) == 1:
+    end = re.search(_CLOSING, text)
+    if end and end[1] in marks and text.count(end[1]) == 1:
         text = text[: end.start()]
     text = text if text.endswith("..") else text.removesuffix(".")
     return text if _SAYS.search(text) else ""

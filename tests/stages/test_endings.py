@@ -113,6 +113,7 @@ def test_a_word_that_only_looks_like_a_code_is_none(form: str) -> None:
         (TWO, "FAILED: see `make`", Code.FAILED, "see `make`"),
         (TWO, "**FAILED:** it is **slow**", Code.FAILED, "it is **slow**"),
         (TWO, "FAILED: wait...", Code.FAILED, "wait..."),
+        (TWO, "FAILED: the token is ***", Code.FAILED, "the token is ***"),
         # stage 1: what it found is handed on where no code is read
         (ONE, "NO_TASK: it is done\nREADY", Code.READY, ""),  # stage 2 may say so as well
         (ONE, "NEEDS_ANSWER", Code.READY, ""),
