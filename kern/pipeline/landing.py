@@ -270,11 +270,6 @@ def undo(repo: Repo, documents: Documents, words: str) -> str:
     preflight.demand(preflight.of_repository(repo))
     follow(repo, documents)
     parsed, head = documents.spec()[1], repo.head()
-    if busy := parsed.active:
-        raise UsageError(
-            f"a task is in progress: {plain.line(busy[0].text, 200)}",
-            hint="kern 1 goes on with it, [ ] in kern edit gives it back; then undo the other",
-        )
     number = order.named(words, [task.text for task in parsed.tasks])
     name, commit = task_name(parsed.tasks[number].key), _made(repo, parsed, number)
     as_they_are = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
