@@ -92,11 +92,13 @@ class Room:
         try:
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
             was = self.repo.text("write-tree", env=self.env)
-            written = [] if fresh else self._touched()
-            if was != tree:
+            if written := [] if fresh else self._touched():
+                names = os.fsencode("\0".join(written))
+                anew = ("checkout-index", "--force", "--index", "-z", "--stdin")
+                self.repo.git(*_EXACTLY, *anew, stdin=names, env=self.env)
+            if was != tree:  # where --reset would look at all files once more
                 written += self.repo.paths("diff-tree", "-r", "-z", "--name-only", was, tree)
-            if written:
-                self.repo.git(*_EXACTLY, "read-tree", "--reset", "-u", tree, env=self.env)
+                self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
         except (GitFailed, OSError):
             if fresh:
                 raise
