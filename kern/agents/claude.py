@@ -18,13 +18,7 @@ _ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
 _UNTOUCHED = ("--setting-sources", "user", "--strict-mcp-config")
 _SEALED = (*_UNTOUCHED, "--permission-mode", "dontAsk")
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
-# What an API's error says of itself, in the place of the status that it has elsewhere.
-_STATUS = {
-    401: r"authentication_failed|Not logged in",
-    402: r"billing_error",
-    404: r"model_not_found",
-    413: r"prompt_too_long|blocking_limit|image_error",
-}
+_TOO_LARGE = ("prompt_too_long", "blocking_limit", "image_error")
 
 
 def start(call: Call) -> Start:
@@ -130,12 +124,10 @@ def _error(
         return None
     if "max_output_tokens" in errors or result.get("stop_reason") == "refusal":
         return protocol.Failed(message)
-    words = f"{errors} {terminal} {message}"
     status = transcript.whole(result.get("api_error_status")) or None
-    status = next((code for code, sign in _STATUS.items() if re.search(sign, words)), status)
-    if status in (None, 408, 409, 429) or status >= 500:  # a limit has told itself by now
+    if status == 429:  # a limit has told itself by now
         return faults.passing(message, status)
-    return faults.of_api(AGENT, message, status=status)
+    return faults.of_api(AGENT, message, status=413 if terminal in _TOO_LARGE else status)
 
 
 def _is_feedback(block: Object) -> bool:
