@@ -18,7 +18,6 @@ from kern.pipeline.table import (
     due,
     resume,
     skipped,
-    tier,
 )
 from kern.stages import answer
 from kern.stages.answer import Answer, Code
@@ -182,24 +181,17 @@ KINDS = [Facts(subtask=s, experiment=e) for e in (False, True) for s in (False, 
 
 
 @pytest.mark.parametrize(("kind", "longest"), [*zip(KINDS, (8, 7, 7, 7), strict=True)])
-def test_every_walk_ends_within_few_stages(kind: Facts, longest: int) -> None:
-    lengths = [len(agents(walk)) for walk in walks(kind)]
-    assert max(lengths) == longest
-    assert len(lengths) > 50
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_walk_commits_only_what_was_proved_just_before(kind: Facts) -> None:
-    for walk in walks(kind):
+def test_every_walk_ends_within_few_stages_and_attempts_and_commits_only_what_was_just_proved(
+    kind: Facts, longest: int
+) -> None:
+    every = [*walks(kind)]
+    assert max(len(agents(walk)) for walk in every) == longest
+    assert len(every) > 50
+    for walk in every:
         for (before, said), (do, _) in pairwise(walk):
             assert do is not Do.COMMIT or (before, said) == (Do.PROVE, Saved.PROVED)
             assert (do is Do.FINISH) == (said == "committed")
             assert do is not Do.CONCLUDE or before is Do.BOOK
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_walk_has_more_attempts_than_the_tier_allows(kind: Facts) -> None:
-    for walk in walks(kind):
         steps = [do for do, _ in walk]
         tiers = [said for do, said in walk if do is Do.IMPLEMENT]
         assert tiers.count(Tier.IMPLEMENT) <= ATTEMPTS
@@ -210,16 +202,3 @@ def test_no_walk_has_more_attempts_than_the_tier_allows(kind: Facts) -> None:
         assert not spent or kind != Facts(subtask=True) or walk[-1][0] is Do.RELEASE
         assert steps.count(Do.CONCLUDE) == (spent and kind.experiment)
         assert not kind.experiment or (Do.PROVE, Saved.DECOMPOSED) not in walk
-
-
-def test_the_tier_after_the_attempts() -> None:
-    assert [tier(n, subtask=False, experiment=False) for n in (0, 2, 3, 9)] == [
-        Tier.IMPLEMENT,
-        Tier.IMPLEMENT,
-        Tier.DECOMPOSE,
-        Tier.DECOMPOSE,
-    ]
-    assert [tier(n, subtask=True, experiment=False) for n in (2, 3)] == [Tier.IMPLEMENT, Tier.SKIP]
-    for subtask in (False, True):
-        tiers = [tier(n, subtask=subtask, experiment=True) for n in (2, 3)]
-        assert tiers == [Tier.IMPLEMENT, Tier.CONCLUDE]
