@@ -193,7 +193,6 @@ _WORKTREE = toml.table(
         "setup makes it (kern help guide)",
     }
 )
-_AGENTS_LOOK = "take it out, and name the command in AGENTS.md: implement runs it itself"
 _MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
 ELSEWHERE: toml.Rows = {  # what neither file says any more
     "awake": "take it out: KERN_AWAKE=off in the environment says it",
@@ -201,6 +200,7 @@ ELSEWHERE: toml.Rows = {  # what neither file says any more
     "scheduler": "kern --scheduler host:8786",
     "fleet": "git remote add kern URL, and kern --scheduler host:8786",
 }
+_NOTHING = ("probes", "snapshot", "max_failures", "max_rounds", "large_file", "search")
 _ROWS: toml.Rows = {
     **_SINGLE,
     "gates": toml.each(_GATE),
@@ -216,12 +216,8 @@ _ROWS: toml.Rows = {
     "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '
     'test = { run = "make test", timeout = "20m" }',
     "max_tokens": 'write [max_cost], and below it: task = "5M tokens"',
-    **dict.fromkeys(("probes", "snapshot"), _AGENTS_LOOK),
-    "max_failures": "take it out: three tasks in a row without a result end the run",
     "max_minutes": "kern --until 07:00 ends a run",
-    "max_rounds": "take it out: --until-done reviews five times at most",
-    "large_file": "take it out: more than 50 MiB belongs into Git LFS, or .gitignore",
-    "search": "take it out: git grep finds what kern search does not read",
+    **dict.fromkeys(_NOTHING, "take it out: kern does without it"),
     "branch": "git switch -c NAME, then kern",
     "jobs": "kern -j 4",
     **dict.fromkeys(("notify", "hidden"), _MINE),

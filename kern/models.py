@@ -124,21 +124,17 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
 def _by_role(
     options: Sequence[str], usual: Sequence[Role], reader: toml.Read, option: str
 ) -> dict[Role, str]:
-    """`ROLE=NAME`, or NAME for the `usual` ones. What is said of one role counts, wherever it
-    stands.
-    """
+    """`ROLE=NAME`, which counts wherever it stands, or NAME for the `usual` ones."""
     result: dict[Role, str] = {}
-    for one in options:
-        word, equals, name = one.partition("=") if "=" in one else ("", "", one)
+    for one in sorted(options, key=lambda one: "=" in one):
+        word, equals, name = one.rpartition("=")
         roles = [role for role in ROLES if role == word] if equals else usual
         if not roles:
             raise UsageError(
                 f"{option}: no agent of kern is named {plain.line(word, 80)!r}",
                 hint=f"one of {', '.join(ROLES)}; say: {option} commit=NAME",
             )
-        value = toml.checked(name, reader, option, "")
-        new = dict.fromkeys(roles, value)
-        result = result | new if equals else new | result
+        result |= dict.fromkeys(roles, toml.checked(name, reader, option, ""))
     return result
 
 

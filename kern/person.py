@@ -54,11 +54,11 @@ _TABLE = toml.table(
         "network": toml.texts("hosts", _HOST, _HOSTS),
         "hide": "take it out: of your home folder nothing is seen but what read and write name",
         "hosts": "name them in network",
-        "image": "take it out, and run kern itself in the container",
+        "image": "take it out",
     }
 )
 _ROWS: toml.Rows = {
-    "sandbox": lambda given: _TABLE({"mode": given} if isinstance(given, str) else given),
+    "sandbox": _TABLE,
     "agent": toml.table({"http": models.endpoint}),
     "notify": toml.text,
     "hidden": toml.each(toml.command(folder=toml.text)),

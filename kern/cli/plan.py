@@ -12,7 +12,6 @@ from typing import NamedTuple
 from kern import plain
 from kern.cli.asking import agreed, difference, terminal
 from kern.errors import Asked, Exit, KernError, UsageError
-from kern.events import Event, Planned, Sink, StageFinished
 from kern.git import repository
 from kern.memory import capture
 from kern.memory.entries import LONGEST, Entry, appended, numbers
@@ -109,7 +108,7 @@ def _consulted(
     console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
     options = Options(watched=console.watched, tick=console.tick, models=models, leave=leave)
     try:
-        with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as site:
+        with session.begin(folder, options, console, empty=True, commits=not dry) as site:
             if site.payer:
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
             proposal = ask(Planner(site.repo, site.documents, site.templates, site.caller))
@@ -127,16 +126,6 @@ def _consulted(
     finally:
         console.close()
     return Exit.OK
-
-
-def _brief(console: Console) -> Sink:
-    """Without what the change of the file shows once more."""
-
-    def sink(event: Event) -> None:
-        if not isinstance(event, Planned):
-            console(replace(event, text="") if isinstance(event, StageFinished) else event)
-
-    return sink
 
 
 def _goal(folder: Path, words: str) -> str:

@@ -11,12 +11,11 @@ from pathlib import Path
 from kern import plain
 from kern.cli import asking
 from kern.cli.asking import difference
-from kern.config import Gate
 from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
-from kern.pipeline import landing, place, trust
+from kern.pipeline import landing, place
 from kern.spec import commands, imports, notes, order
 from kern.spec import edit as editing
 from kern.spec.commands import Edited, New
@@ -53,7 +52,7 @@ def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None
 
 def add(folder: Path, new: New) -> None:
     """Where there is no SPEC.md, or only the example, it begins one."""
-    repo, documents = _opened(folder)
+    documents = _opened(folder)[1]
     if documents.read(SPEC) is None and documents.form(SPEC) is None:
         commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file
         documents.write(SPEC, editing.NO_TASKS)
@@ -64,10 +63,6 @@ def add(folder: Path, new: New) -> None:
         return commands.add(text, parsed, new)
 
     _change(documents, change)
-    if new.gates and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
-        with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
-            typed = (Gate("", one.strip(), 0) for one in new.gates)
-            trust.agree(repo, trust.of_gates(typed))
 
 
 def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
@@ -143,31 +138,22 @@ def answer(folder: Path, words: str, text: str) -> None:
 
 def take_answer(documents: Documents, number: int, task: Task, text: str) -> None:
     typed = plain.line(text, len(text) + 1)
-    if (noted := notes.pending(task)) is None:
-        raise UsageError(
-            f"no question is open under: {plain.line(task.text)}",
-            hint="kern answer lists the open questions",
-        )
-    if not typed:
-        what = f"what is the answer? {notes.words(noted)}"
-        raise UsageError(what, hint=f'kern answer {number} "…"')
     if len(typed) > editing.NOTE_LIMIT:
         what = f"an answer has at most {editing.NOTE_LIMIT} characters, not {len(typed)}"
         raise UsageError(what, hint="kern edit: the rest below the task, indented")
 
     def apply(fresh: str, _: Spec, now: Task) -> str:
-        still = notes.pending(now)
-        if still is None or still.text != noted.text:
-            hint = "kern answer lists those that are"
-            raise KernError("the question is no longer open", hint=hint)
-        return notes.answered(fresh, still, typed)
+        if (noted := notes.pending(now)) is None:
+            what = f"no question is open under: {plain.line(task.text)}"
+            raise UsageError(what, hint="kern answer lists the open questions")
+        if not typed:
+            what = f"what is the answer? {notes.words(noted)}"
+            raise UsageError(what, hint=f'kern answer {number} "…"')
+        return notes.answered(fresh, noted, typed)
 
     documents.edit_task(task.key, apply)
-    print(
-        f"answered: {plain.line(task.text, 160)}\n  {plain.line(notes.words(noted))}\n"
-        "next: kern (a run in progress picks it up by itself)",
-        file=sys.stderr,
-    )
+    print(f"answered: {plain.line(task.text, 160)}", file=sys.stderr)
+    print("next: kern (a run in progress picks it up by itself)", file=sys.stderr)
 
 
 def edit(folder: Path) -> None:
