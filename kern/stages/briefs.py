@@ -125,7 +125,7 @@ def commit(
 ) -> Prompt:
     """`refused`: why its first message did not pass."""
     again = f"A first message did not pass: {refused}\n\n" if refused else ""
-    advice = guidance(repo.root)
+    advice = _unchanged(repo, old, new)
     words = {
         "task": task_text(task),
         "trailer": trailer(task.key, imports.references(task)),
@@ -145,7 +145,7 @@ def judged(
     hints = [f"Tests that were there before: {weaker}"] if weaker else []
     diff = change.shown(repo, old, new, _room(form) - len(weaker) - 100)
     words = {"task": task_text(task), "criterion": criterion, "diff": [*hints, diff]}
-    advice = guidance(repo.root)
+    advice = _unchanged(repo, old, new)
     return compose(form, {**words, "guidance": advice.text}, advice.notices)
 
 
@@ -177,6 +177,12 @@ def task_text(task: Task, above: Task | None = None) -> str:
     part = [f"(part of: {task.key.parent})"] if task.key.parent else []
     whole = [f"  {line}" for line in (*above.body, *notes.answers(above))] if above else []
     return "\n".join([*part, *whole, task.text, *task.body, *notes.answers(task)])
+
+
+def _unchanged(repo: Repo, old: str, new: str) -> Guidance:
+    """None where the change is of it: in place its own words would stand there."""
+    touched = repo.changed(old, new).keys() & {*MAIN, COMMON}
+    return Guidance() if touched else guidance(repo.root)
 
 
 def guidance(root: Path, *, by_itself: bool = False) -> Guidance:

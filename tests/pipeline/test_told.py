@@ -47,7 +47,7 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
 ) -> None:
     (repo / "CLAUDE.md").write_text("Tabs.\n")
     (repo / "lib").mkdir()
-    (repo / "lib" / "AGENTS.md").write_text("Only pure functions.\n")
+    (repo / "lib" / "a.txt").write_text("")
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it is polite\n")
     settings(repo, git, "")
     fake.script(
@@ -61,11 +61,8 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
     )
     assert inline(1).code == 0
     told = {call["stage"]: call["system"] for call in fake.calls}
-    for stage in ("research", "commit", "judge"):
-        assert "From CLAUDE.md:\n\nTabs." in told[stage], stage
+    assert "From CLAUDE.md:\n\nTabs." in told["research"]
+    for stage in ("commit", "judge"):
         assert "Judges say" not in told[stage], "the change's own words on it"
-    # claude reads CLAUDE.md by itself there, and no AGENTS.md.
+    # claude reads CLAUDE.md by itself there.
     assert "Tabs." not in told["implement"]
-    for stage in ("implement", "commit", "judge"):
-        assert "From lib/AGENTS.md:\n\nOnly pure functions." in told[stage], stage
-    assert "Only pure" not in told["research"]
