@@ -208,10 +208,9 @@ class _Reader:
         self._leave(_columns(line[: len(line) - len(stripped)]))
         note = _NOTE.match(stripped)
         check = note and note[1] in (Kind.GATE, Kind.JUDGE)
-        if _NEARLY.match(stripped) and not (self.stack and check):
+        sound = self.stack and note and check and note[3].strip("`\r\t\0 ")
+        if _NEARLY.match(stripped) and not sound:
             self._complain(number, "this is no check: write > **Gate:** … below its task, indented")
-        elif note and check and not note[3].strip("`\r\t\0 "):
-            self._complain(number, f"the {note[1]} note says nothing")
         self._own(number, line, note, stripped)
         if opening := _OPENING.match(stripped.rstrip()):
             self.closer = "-->" if opening[3] else opening[1] or opening[2]

@@ -13,14 +13,14 @@ from kern.spec.parse import Kind, Spec, Task, parse
 _KERNS = (Kind.ATTEMPT, Kind.QUESTION)  # which count as kern's own, wherever they come from
 
 
-def reapply(before: str, after: str, *, markers: bool = True) -> tuple[str, list[str]]:
+def reapply(before: str, after: str) -> tuple[str, list[str]]:
     """The text, and what to say of it. Where kern's lines cannot be read there (a fence hides them)
-    it is the text of before. `markers`: those too, which a person may else have set.
+    it is the text of before.
     """
     if before == after:
         return after, []
     old = parse(before)
-    text, warnings = _markers(old, after) if markers else (after, [])
+    text, warnings = _markers(old, after)
     renamed = [task for task in parse(text).active if old.find(task.key) is None]
     for task in () if renamed else old.active:  # under other words it is a person's edit
         text, more = _whole(before, old, task, text)

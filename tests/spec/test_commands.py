@@ -104,7 +104,7 @@ LIST = "- [ ] a\n  - [x] b\n  - [ ] c\n- [~] d\n- [x] e\n- [ ] f\n  > **After:**
         (New("  "), "says nothing"),
         (New("- [ ] "), "says nothing"),
         (New("x", after=["zzz"]), "no task is named"),
-        (New("x", gates=[" `` "]), "the gate says nothing"),
+        (New("x", gates=[" `` "]), "one line"),
         (New("x", gates=["a\nb"]), "one line"),
         (New("x", gates=["a\x07b"]), "one line"),
         (New("x", judges=["\n"]), "asked nothing"),
