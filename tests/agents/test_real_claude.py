@@ -254,7 +254,7 @@ def test_an_api_that_goes_away_after_the_hook_sent_the_agent_back_is_waited_for(
     assert begun(server) == ["research", *["implement"] * 5, "commit"]
     assert "(529 Overloaded); next try" in ran.out and "waited " in ran.out
     (kept,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
-    assert git("show", f"{kept}:hi.txt") == "hi" and kept.endswith("/1-retry")
+    assert git("show", f"{kept}:hi.txt") == "hi" and kept.endswith("/1-killed")
     assert "Attempt" not in (repo / "SPEC.md").read_text()
 
 
