@@ -1,6 +1,5 @@
 """The agents' programs made sure of, before the first token is spent."""
 
-import contextlib
 import os
 import re
 import shutil
@@ -29,21 +28,14 @@ def chosen(templates: Iterable[Template]) -> list[Agent]:
 
 
 def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
-    """The prompts that can be read and carried out by now; a killed agent may have left some that
-    cannot. Raises UsageError for an agent that kern.toml or the command line names and kern does
-    not know.
+    """The prompts, with who runs them. Raises UsageError, also for an agent that kern.toml or the
+    command line names and kern does not know.
     """
     prompts.know_commands(settings)
     choices = (*settings.models.values(), *settings.picked.values())
     for name in filter(None, (*settings.agents, *(one.agent for one in choices))):
         protocol.find(name)
-    templates = dict[Role, Template]()
-    for role, name in prompts.FILES.items():
-        with contextlib.suppress(UsageError):
-            form = prompts.template(root, role, name, settings)
-            chosen([form])
-            templates[role] = form
-    return templates
+    return prompts.templates(root, settings)
 
 
 def command(agent: Agent) -> str:

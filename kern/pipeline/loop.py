@@ -158,7 +158,7 @@ class Loop:
                     project.check(self.site)
                 continue  # it may have taken long
             if do is Do.SELECT:
-                if not self._take():
+                if not steps.take_next(self.site, self.passed_over, self.wanted):
                     return False
                 continue
             settled = None
@@ -181,10 +181,6 @@ class Loop:
         if do is not Do.SELECT or self.options.until_done:
             return True
         return order.select(self.site.documents.spec()[1], self.passed_over) is not None
-
-    def _take(self) -> bool:
-        """Whether there is a task to take."""
-        return bool(steps.take_next(self.site, self.passed_over, self.wanted))
 
     def _settle(self, one: Settled) -> None:
         self.settled.append(one)

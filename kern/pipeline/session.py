@@ -32,7 +32,6 @@ from kern.pipeline.site import Options, Site
 from kern.sandbox import wall
 from kern.sandbox.confine import Sandbox
 from kern.sandbox.means import Means
-from kern.stages import prompts
 from kern.stages.call import Caller
 from kern.system import control, lock, notify, process, workspace
 from kern.system.control import Steering
@@ -98,8 +97,8 @@ def begin(
                 here.warn(notice)
         _tidy(here, killed.run if killed else "")
         preflight.tasks(repo, papers, empty=empty)
-        here = replace(here, payer=agents.paid(crew), sandbox=sandbox, awake=keeper)
-        yield replace(here, templates=prompts.templates(repo.root, settings))
+        by = agents.paid(crew)
+        yield replace(here, payer=by, sandbox=sandbox, awake=keeper, templates=templates)
 
 
 def _equip(caller: Caller, repo: Repo, steered: Steering, options: Options) -> None:

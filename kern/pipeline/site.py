@@ -103,7 +103,6 @@ class Site(Place):
     steered: Steering
     options: Options
     memory: Memory = field(default_factory=Memory)
-    # Known last: a killed agent may have left prompts.
     templates: Mapping[Role, Template] = field(default_factory=dict)
     sandbox: Sandbox | None = None
     payer: str = ""
