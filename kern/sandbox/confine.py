@@ -140,10 +140,11 @@ class Sandbox:
             folders = login.mounts(needs, self.home, own)
             yield from (*folders, *login.settings(needs, self.own / "blank", folders))
         yield from (Mount(Access.EMPTY, path) for path in self.hidden)
+        opened = self.grants
+        devices = (*opened.devices, *(one for one in opened.write if one.startswith("/dev/")))
         for access, names in (
-            (Access.READ, self.grants.read),
-            (Access.WRITE, self.grants.write),
-            (Access.DEVICE, self.grants.devices),
+            *((Access.READ, opened.read), (Access.WRITE, opened.write)),
+            (Access.DEVICE, devices),
         ):
             yield from (Mount(access, Path(os.path.expanduser(name))) for name in names)
         yield from wall.tree(kind, tree, room, self.tree.root)
