@@ -26,7 +26,6 @@ class Choice:
     model: str = ""
     effort: str = ""
     agent: str = ""
-    alone: bool = False  # no other agent stands in for it
 
     def over(self, other: "Choice") -> "Choice":
         """A model and an effort are those of the agent for which they were named."""
@@ -36,7 +35,6 @@ class Choice:
             other,
             model=self.model or other.model,
             effort=self.effort or other.effort,
-            alone=self.alone or other.alone,
         )
 
     def said(self, usual: str) -> str:

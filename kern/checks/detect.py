@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from kern import plain
 from kern.checks import result
-from kern.config import Settings
 from kern.model import Result
 
 _KINDS = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
@@ -221,9 +220,3 @@ def kern_toml(example: str, proposals: Sequence[Proposal]) -> str:
     head, table, rest = example.partition("[gates]\n")
     shown, _, rest = rest.partition("\n\n")
     return "\n".join((head + table.rstrip(), *(lines or [shown]), "", rest))
-
-
-def missing(guesses: Sequence[Guess], settings: Settings) -> tuple[Guess, ...]:
-    """Those whose command is none of the gates."""
-    there = [gate.command.split() for gate in settings.gates]
-    return tuple(guess for guess in guesses if guess.command.split() not in there)

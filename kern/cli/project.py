@@ -38,18 +38,13 @@ _ELSEWHERE = frozenset(  # what lies there belongs to others, or is material of 
 def init(folder: Path, leave: Leave, *, run: bool) -> None:
     """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
     repo = repository.open_at(folder)
-    data = workspace.read(repo.root / FILE)
-    guesses = detect.missing(detect.guesses(folders(repo)), config.parse(data or b""))
-    beside = f" that {FILE} does not have" if data is not None else ""
-    print(f"found {plain.count(len(guesses), 'check')}{beside}:" if guesses else "no checks found")
+    guesses = detect.guesses(folders(repo))
+    print(f"found {plain.count(len(guesses), 'check')}:" if guesses else "no checks found")
     for guess in guesses:
         print(f"  {guess.name}  {plain.line(guess.command)}  ({plain.line(guess.why)})")
     names = _write(repo, [Proposal(guess) for guess in guesses])
     if FILE in names and guesses and run:
         _try(repo, guesses, leave)
-    elif guesses and data is not None:
-        lines = (f"  {Proposal(guess).line}" for guess in guesses)
-        print(f"{FILE} was left as it is; kern would add to its [gates]:", *lines, sep="\n")
     gates = config.parse(workspace.read(repo.root / FILE) or b"").gates
     if not gates:
         print(f"no gate yet: name your own under [gates] in {FILE} (kern help settings)")

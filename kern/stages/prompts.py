@@ -151,7 +151,7 @@ def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tu
     by = pick(front, first=first)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
         by = pick(replace(front, model=""), first=first)
-    others = [name for name in settings.agents if name != by.agent and not by.alone]
+    others = [name for name in settings.agents if name != by.agent]
     runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
     # An endpoint has no model of its own.
     usual = {protocol.ENDPOINT: settings.endpoint.model} if settings.endpoint else {}

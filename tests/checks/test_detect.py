@@ -5,7 +5,6 @@ import pytest
 from kern import config
 from kern.checks import detect
 from kern.checks.detect import Folder, Guess, Proposal
-from kern.config import Gate, Settings
 from kern.model import Result
 from tests.kit.kinds import KINDS, NODE, Kind
 
@@ -194,10 +193,3 @@ def test_what_is_red_or_missing_is_a_comment_that_says_why() -> None:
         ),
     ):
         assert Proposal(guess, ended).line == line
-
-
-def test_a_gate_that_is_there_is_not_proposed_again() -> None:
-    guesses = detect.guesses([Folder("", {"go.mod": ""})])
-    settings = Settings(gates=(Gate("mine", "go  test ./...", 1), Gate("f", "go vet ./...", 1)))
-    assert detect.missing(guesses, settings) == ()
-    assert detect.missing(guesses, Settings()) == guesses

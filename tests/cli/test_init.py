@@ -189,13 +189,13 @@ def test_beside_another_kern_and_before_the_first_commit_nothing_is_run(
 # -------------------------------------------------------------------- what it writes and says
 
 
-def test_a_kern_toml_that_is_there_is_left_and_told_what_it_lacks(empty: Path, kern: Kern) -> None:
+def test_a_kern_toml_that_is_there_is_left_beside_what_was_found(empty: Path, kern: Kern) -> None:
     make = "test:\n\ttrue\nlint:\n\tfalse\n"
     write(empty, {"Makefile": make, "kern.toml": '[gates]\na = "make test"\n'})
     ran = kern("init")
     assert toml(empty) == '[gates]\na = "make test"\n'
     assert f"kept     {empty / 'kern.toml'}" in ran.out
-    assert 'kern would add to its [gates]:\n  lint = "make lint"\n' in ran.out
+    assert "  lint  make lint  (Makefile)\n" in ran.out
     write(empty, {"kern.toml": "[gates"})
     ran = kern("init")
     assert ran.code == 2 and "kern.toml is not valid TOML" in ran.err
