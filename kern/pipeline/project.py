@@ -4,6 +4,7 @@ git's commit hooks, of which nothing that they do to git stays.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from kern import config, person, plain
 from kern.checks import result
@@ -51,14 +52,9 @@ def checks(site: Site, task: Task) -> Checks:
     return notes.checks(parsed, fresh, project) if fresh else Checks(project.gates)
 
 
-def subject(site: Site, commit: str) -> str:
-    """The tree by which it is known how a gate ended."""
-    return site.repo.bare(commit)
-
-
 def known(site: Site, gate: Gate, commit: str) -> Result | None:
     """How it ended on that commit, or tree, in this run."""
-    return site.gates.known(gate, subject(site, commit))
+    return site.gates.known(gate, site.repo.bare(commit))
 
 
 def run_gate(
@@ -86,7 +82,7 @@ def run_gate(
     end = once()
     if result.runs_again(gate, end):
         end = result.combined(end, once())
-    return site.gates.remember(gate, subject(site, tree), _explained(site, gate, end))
+    return site.gates.remember(gate, site.repo.bare(tree), _explained(site, gate, end))
 
 
 def _explained(site: Site, gate: Gate, end: Result) -> Result:
@@ -97,7 +93,7 @@ def _explained(site: Site, gate: Gate, end: Result) -> Result:
     if not (end.red and own.held and gate.room):
         return end
     mine = preflight.uncommitted(site.repo) if own.mounted else []
-    lacking = [path for path in (*mine, *own.made()) if _stem(path) in end.output]
+    lacking = [path for path in (*mine, *own.made()) if Path(path).stem in end.output]
     if lacking := lacking or own.room.differing:
         why = f"it may need {some(lacking)}, {LACKING}"
     elif absent := own.room.absent:
@@ -106,12 +102,6 @@ def _explained(site: Site, gate: Gate, end: Result) -> Result:
         return end
     site.warn(f"{end.name}: {why}")
     return replace(end, output=f"{end.output.rstrip()}\nerror: {why}")
-
-
-def _stem(path: str) -> str:
-    """As an import has it."""
-    name = path.rstrip("/").rpartition("/")[2]
-    return name.lstrip(".").partition(".")[0]
 
 
 # ---------------------------------------------------------------- before a task
