@@ -1,22 +1,44 @@
 """What happened, as values: an event knows its fields, its lines in the journal and its sentence.
 
-`journal/sentences.py` makes the sentence of the journal's record, so that a run and `kern log` say
-the same, of an old journal too. Pure.
+`journal/sentences.py` fills the sentence with the journal's record, so that a run and `kern log`
+say the same, of an old journal too. Pure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, ClassVar, dataclass_transform
 
 from kern.model import Act, Cost, Need, Outcome, Question, Result, Role
 
 Record = Mapping[str, Any]
 _LONGEST = 4000  # characters of a text from outside
-SAYS: dict[str, str] = {  # and what is no event by itself, or only an older kern's
-    "commit": "  git show {commit:.7}",
+# The sentence of each kind of record, with its values and the computed ones; a part in brackets
+# only where there is the value.
+SAYS: Mapping[str, str] = {
+    "run start": "run begins on {branch}: {open} open, takes {iterations}[; billing: {payer}]",
+    "run end": "run ends: {done} done[, {open} open], {span}[, exit {exit}]",
     "error": "ended early: {text}",
-    "request": "{did}",
+    "task start": "task: {task}[ (resumed: {resumed})]",
+    "task": "{outcome}[: {detail}]",
+    "commit": "  git show {commit:.7}",
+    "work": "[finished as {commit:.7}; it is done when that has landed]",
+    "sent": "sent to another machine",
+    "stage start": "{name} ({who}[, attempt {again}])[, {split}]",
+    "stage end": "{stage} took {took}[, {usd}][, {used} tokens][, sent back {back} by red gates]"
+    "[\n  refused: {denied}]",
+    "stage failed": "{stage} failed after {took}: {reason}",
+    "retry": "{reason}: again in {wait} s",
+    "stand-in": "{agent} takes the {stage} stage over from {instead_of}: {reason}",
+    "gate": "  {gate}: green[, {took}][, flaky: {flaky}]",
+    "gate red": "  {gate}: red ({how}[, {took}])[, {before}]",
+    "attempt": "attempt {attempt} failed: {reason}[\n  its work: git show {ref}]",
+    "question": "asks: {text}",
+    "recall": "{stage}: {learnings} told[; {told}][; left out {left}]",
+    "vote": "learning {entry} was {opinion}: {reason}",
+    "learning": "learned: {text}",
+    "plan": "[new task: {added}]\n[nothing is missing: {done}]",
+    "warning": "warning: {text}",
+    "request": "asked to {did} (kern {did})",
 }
 
 
@@ -24,18 +46,14 @@ SAYS: dict[str, str] = {  # and what is no event by itself, or only an older ker
 class Event:
     """Any of them is a frozen dataclass. `keeps`: its kind in the journal and the values there;
     `theirs=ours` where it names one otherwise, `theirs:value` where that is always the same; empty:
-    it is seen live, and no more. `says`: its sentence with these values.
+    it is seen live, and no more.
     """
 
     keeps: ClassVar[str]
 
-    def __init_subclass__(cls, keeps: str = "", says: str = "") -> None:
+    def __init_subclass__(cls, keeps: str = "") -> None:
         dataclass(frozen=True)(cls)
         cls.keeps = keeps
-        kind, *names = keeps.split() or [""]
-        did = [name[4:] for name in names if name.startswith("did:")]
-        if says:
-            SAYS[" ".join([kind, *did])] = says
 
     def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
         """What the journal keeps of it. `worker`: of one of many, whose task is done when its
@@ -55,14 +73,12 @@ class Event:
 
 def _kept(value: object) -> object:
     match value:
-        case Enum():
-            return str(value)
         case str():
             return value[:_LONGEST]
         case float():
             return round(value, 6)
         case Mapping():
-            return {str(name): one for name, one in value.items()}
+            return dict(value)
         case tuple():
             return [_kept(one) for one in value]
     return value
@@ -134,9 +150,7 @@ class StageFinished(
 
 
 class StageFailed(
-    Event,
-    keeps="stage did:failed task stage model attempt agent reason cost_usd tokens seconds",
-    says="{stage} failed after {took}: {reason}",
+    Event, keeps="stage did:failed task stage model attempt agent reason cost_usd tokens seconds"
 ):
     """A call that came to nothing, and may be made again; it can have cost all the same."""
 
@@ -151,22 +165,14 @@ class StageFailed(
     tokens: Mapping[str, int] = field(default_factory=dict)  # as far as its output tells
 
 
-class StageRetried(
-    Event,
-    keeps="retry stage reason try=attempt wait=wait_seconds",
-    says="{reason}: again in {wait} s",
-):
+class StageRetried(Event, keeps="retry stage reason try=attempt wait=wait_seconds"):
     stage: Role
     reason: str
     attempt: int  # which try has failed
     wait_seconds: float
 
 
-class StoodIn(
-    Event,
-    keeps="stand-in stage agent reason instead_of until",
-    says="{agent} takes the {stage} stage over from {instead_of}: {reason}",
-):
+class StoodIn(Event, keeps="stand-in stage agent reason instead_of until"):
     """Another agent takes a stage over, from its beginning."""
 
     stage: Role
@@ -176,11 +182,7 @@ class StoodIn(
     reason: str
 
 
-class AttemptNoted(
-    Event,
-    keeps="attempt task reason ref cause attempt=number",
-    says="attempt {attempt} failed: {reason}",
-):
+class AttemptNoted(Event, keeps="attempt task reason ref cause attempt=number"):
     task: str
     number: int
     reason: str
@@ -188,7 +190,7 @@ class AttemptNoted(
     cause: str = ""  # what it failed over, in a word: model.Cause
 
 
-class QuestionNoted(Event, keeps="question task stage ref text=question", says="asks: {text}"):
+class QuestionNoted(Event, keeps="question task stage ref text=question"):
     """A task waits for a person's answer."""
 
     task: str
@@ -211,7 +213,7 @@ class TaskSettled(Event, keeps="task did=outcome task detail proved"):
         return [self.row(), *[commit] * bool(self.commit)]
 
 
-class Learned(Event, keeps="learning task text", says="learned: {text}"):
+class Learned(Event, keeps="learning task text"):
     """An entry of LEARNINGS.md."""
 
     task: str
@@ -229,9 +231,7 @@ class Recalled(Event, keeps="recall task stage told left irrelevant size"):
     size: int  # tokens of what is told
 
 
-class Voted(
-    Event, keeps="vote task entry helpful reason=why", says="learning {entry} was {how}: {reason}"
-):
+class Voted(Event, keeps="vote task entry helpful reason=why"):
     """What a task says of an entry of LEARNINGS.md."""
 
     task: str
@@ -261,15 +261,13 @@ class GateEnded(Event):
         """Before a task, it tells of the tree and of no task."""
         ended = self.result
         row: dict[str, Any] = {"task": ""} if self.before else {}
-        row |= {"gate": ended.name, "code": ended.code, "red": ended.red}
+        row |= {"kind": "gate", "gate": ended.name, "code": ended.code, "red": ended.red}
         row |= {"red_before": ended.red_before, "seconds": ended.seconds}
-        row["output"] = ended.output[-_LONGEST:] if ended.red else ""
-        return [
-            {"kind": "gate", **row, **({"flaky": ended.flaky[:_LONGEST]} if ended.flaky else {})}
-        ]
+        row |= {"output": ended.output[-_LONGEST:] * ended.red, "flaky": ended.flaky[:_LONGEST]}
+        return [row]
 
 
-class LimitReset(Event, keeps="limit text until", says="{text}"):
+class LimitReset(Event, keeps="limit text until"):
     """A usage limit's wait begins."""
 
     text: str
@@ -277,7 +275,7 @@ class LimitReset(Event, keeps="limit text until", says="{text}"):
     until: float  # epoch seconds
 
 
-class Outage(Event, keeps="outage text since until seconds", says="{text}"):
+class Outage(Event, keeps="outage text since until seconds"):
     """A wait for an API that is away begins, or it answers again."""
 
     text: str
@@ -290,14 +288,14 @@ class Outage(Event, keeps="outage text since until seconds", says="{text}"):
         return [self.row(did=("over", "away", "still away")[min(self.number, 2)])]
 
 
-class Steered(Event, keeps="request did:stop", says="asked to stop (kern stop)"):
+class Steered(Event, keeps="request did:stop"):
     """A person asked the run to stop: from another terminal, or beforehand by --until."""
 
     at_once: bool  # nothing is under way: it ends here
     late: bool = False  # the time of --until has come
 
 
-class Warned(Event, keeps="warning text", says="warning: {text}"):
+class Warned(Event, keeps="warning text"):
     text: str
     kept: bool = False  # for the morning: in summary, report and journal
 
@@ -305,7 +303,7 @@ class Warned(Event, keeps="warning text", says="warning: {text}"):
         return [self.row()] if self.kept else []
 
 
-class Sent(Event, keeps="sent task worker", says="sent to another machine"):
+class Sent(Event, keeps="sent task worker"):
     """A task went to a worker whose own records come later, with the task."""
 
     task: str

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kern import plain
-from kern.model import Aide, Cost, Stage
+from kern.model import Cost
 
 Record = Mapping[str, Any]
 GATE = "gate"
+FINISHED = "finished, waits to land"
 NO_END = "no end in the journal: killed, or still running"
 
 
@@ -128,19 +129,17 @@ class Run(Story):
     run: str = ""
     began: float = 0.0  # epoch seconds; a clock that goes back stands still
     ended: float = 0.0
-    root: str = ""
-    payer: str = ""
     exit: int | None = None  # None: no end in the journal
     workers: dict[int, Worker] = field(default_factory=dict)
-    queue: list[str] = field(default_factory=list)  # finished tasks that wait to land
     ends: Counter[str] = field(default_factory=Counter)  # of its tasks
-
-    @property
-    def branch(self) -> str:
-        return str(self.records[0].get("branch") or "")
 
     def worker(self, number: int) -> Worker:
         return self.workers.setdefault(number, Worker(number))
+
+    def fact(self, name: str) -> str:
+        """What its beginning says of it: its root, branch, payer."""
+        own = (one for one in self.of("run") if "worker" not in one)
+        return str(next(own, self.records[0]).get(name) or "")
 
 
 @dataclass(slots=True)
@@ -149,8 +148,9 @@ class History(Story):
     tasks: dict[str, Task] = field(default_factory=dict)
 
     @property
-    def done(self) -> list[Task]:
-        return self.ended("done")
+    def finished(self) -> list[str]:
+        """What waits to land."""
+        return [task.task for task in self.ended(FINISHED)]
 
     def ended(self, *outcomes: str) -> list[Task]:
         return [task for task in self.tasks.values() if task.outcome in outcomes]
@@ -163,7 +163,7 @@ class History(Story):
         text = record.get("task") or ""
         task = self.tasks.setdefault(text, Task(task=text)) if text else Task()
         worker = run.worker(record.get("worker") or 0)
-        step = _step(run.ended, worker, task, record)
+        step = _step(run.ended, worker, record)
         for story in (self, run, task):
             story.records.append(record)
             if step:
@@ -185,35 +185,24 @@ def fold(records: Iterable[Record]) -> History:
     return history
 
 
-def _step(now: float, worker: Worker, task: Task, record: Record) -> Step | None:
+def _step(now: float, worker: Worker, record: Record) -> Step | None:
     """One that is new."""
-    seconds, reason = max(record.get("seconds") or 0.0, 0.0), str(record.get("reason") or "")
-    stage, open_step = str(record.get("stage") or ""), worker.step
+    began, stage = now - max(record.get("seconds") or 0.0, 0.0), str(record.get("stage") or "")
     match record["kind"], record.get("did"):
         case "stage", "start":
             worker.break_off(now)
             worker.step = Step(stage, now, now, record, NO_END)
             return worker.step
         case "stage", _:
+            open_step, worker.step = worker.step, None
             step = open_step or Step(stage, 0.0, 0.0, record)
-            step.began, step.ended, step.record, step.failed = now - seconds, now, record, reason
-            worker.step = None
+            step.began, step.ended, step.record = began, now, record
+            step.failed = str(record.get("reason") or "")
             return None if open_step else step
-        case "attempt", _:
-            _fail(task, Stage.IMPLEMENT, reason or "failed")
-        case "gate", _ if str(record.get("gate")).startswith(Aide.JUDGE):
-            if record.get("red"):  # its call is a step already
-                _fail(task, Aide.JUDGE, f"FAIL: {record.get('output')}")
         case "gate", _:
             red = f"red, exit {record.get('code')}" if record.get("red") else ""
-            return Step(GATE, now - seconds, now, record, red)
+            return Step(GATE, began, now, record, red)
     return None
-
-
-def _fail(task: Task, kind: str, reason: str) -> None:
-    """Its last step of the kind failed, as is known only now."""
-    if step := next((step for step in reversed(task.steps) if step.kind == kind), None):
-        step.failed = step.failed or reason
 
 
 def _settle(run: Run, worker: Worker, task: Task, record: Record) -> None:
@@ -230,8 +219,6 @@ def _settle(run: Run, worker: Worker, task: Task, record: Record) -> None:
             worker.begin("sent", record)
         case "commit":
             task.commit = record.get("commit")
-        case "run" if did == "start" and own:
-            run.root, run.payer = str(record.get("root") or ""), str(record.get("payer") or "")
         case "run" if did == "end":
             for one in [*run.workers.values()] if own else [worker]:
                 one.break_off(run.ended)
@@ -241,17 +228,17 @@ def _settle(run: Run, worker: Worker, task: Task, record: Record) -> None:
             for one in run.workers.values():  # whose kern was killed: it begins anew elsewhere
                 if one.task == task.task:
                     one.rest()
-            if kind == "work" and record.get("commit"):
-                run.queue.append(task.task)
-            elif kind == "task" and did == "start":
+            if kind == "work":
+                task.outcome = FINISHED if record.get("commit") else task.outcome
+            elif did == "start":
                 worker.begin("begins", record)
                 task.outcome = "open"
-            elif kind == "task":
+            else:
                 task.outcome, task.detail = str(did), str(record.get("detail") or "")
                 task.proved = str(record.get("proved") or "")
                 run.ends[task.outcome] += 1
-    if record["kind"] in ("task", "attempt") and own and task.task in run.queue:
-        run.queue.remove(task.task)
+        case "attempt" if own and task.outcome == FINISHED:
+            task.outcome = "open"
 
 
 def moment(text: str) -> float:

@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,7 +80,7 @@ class Journal:
                 append(self.path, line(head))
             except OSError as exc:
                 if not self.lost:
-                    self.warn(unwritten(self.path, exc))
+                    self.warn(f"the journal {self.path} cannot be written: {exc.strerror}")
                 self.lost = True
 
     def night(self) -> Sequence[Record]:
@@ -91,32 +90,24 @@ class Journal:
         records = ordered([*load(self.path, size=NIGHT), *self.own])
         runs, began = set(), moment(now())
         for run in reversed(fold(records).runs.values()):
-            near = run.branch == self.branch and began - run.ended < _PAUSE_S
+            near = run.fact("branch") == self.branch and began - run.ended < _PAUSE_S
             if near and run.of("run"):  # and no plan
                 runs.add(run.run)
                 began = run.began
         return [one for one in records if one.get("fleet", one["run"]) in runs]
 
 
-def unwritten(path: Path, exc: OSError) -> str:
-    return f"the journal {path} cannot be written: {exc.strerror}"
-
-
 def append(path: Path, line: bytes) -> None:
-    """One write to the file's end, so that two worktrees' lines never mix."""
+    """One write to the file's end, so that two worktrees' lines never mix. A line that was torn by
+    a power failure costs itself alone.
+    """
     path.parent.mkdir(exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a file")
-        size = os.fstat(descriptor).st_size
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        whole = b"\n" * torn + line  # a torn line costs itself alone
-        if os.write(descriptor, whole) < len(whole):
+    with path.open("ab+", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        torn = size > 0 and file.read(1) != b"\n"
+        if file.write(b"\n" * torn + line) < torn + len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    finally:
-        os.close(descriptor)
 
 
 def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:

@@ -1,19 +1,18 @@
 """What a history adds up to: the data of a report, what to look at, and a forecast. Pure."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import mean
 from typing import Any
 
 from kern import plain
-from kern.journal.history import History, Run, Spent, Story, Task
-from kern.model import SAID, UNVERIFIED, Need, Stage, unverified
+from kern.journal.history import FINISHED, History, Run, Story, Task
+from kern.model import SAID, UNVERIFIED, Need, unverified
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
 NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
-OPEN = (*NEEDY, "open")
+OPEN = (*NEEDY, FINISHED, "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,6 @@ def summary(history: History, now: SpecState = NOT_READ) -> dict[str, Any]:
         "held": [need._asdict() for need in now.held],
         **asdict(history.spent),
         "cost_per_done_usd": history.spent.each(len(ready)),
-        "agents": [
-            {"agent": name, "done": count, **asdict(spent)}
-            for name, (count, spent) in agents(history).items()
-        ],
         "errors": errors(history),
         "outages": dict(zip(("count", "seconds"), outages(history), strict=True)),
         "review": review(history, now),
@@ -54,13 +49,19 @@ def summary(history: History, now: SpecState = NOT_READ) -> dict[str, Any]:
 def done(history: History, now: SpecState) -> list[Task]:
     """But for those that were opened again, by kern undo or by hand."""
     opened = ("open", "answered")
-    return [task for task in history.done if now.marks.get(task.task) not in opened]
+    return [task for task in history.ended("done") if now.marks.get(task.task) not in opened]
 
 
 def of_run(run: Run) -> dict[str, Any]:
     times = {"began": run.records[0]["time"], "ended": run.records[-1]["time"]}
     end = {"exit": run.exit, "seconds": round(run.ended - run.began, 3)}
-    return {"run": run.run, "branch": run.branch, "payer": run.payer, **times, **end}
+    return {
+        "run": run.run,
+        "branch": run.fact("branch"),
+        "payer": run.fact("payer"),
+        **times,
+        **end,
+    }
 
 
 def of_task(task: Task, now: SpecState = NOT_READ) -> dict[str, Any]:
@@ -110,8 +111,8 @@ def errors(history: History) -> list[dict[str, Any]]:
 # What may be wrong with a change, by words of it, the worst first; then all else.
 _RISKS = (
     "green only with its own",
-    UNVERIFIED,
-    r"^tests: ",
+    "^UNVERIFIED: ",
+    "^tests: ",
     "named by a gate$",
     "^settings of its gates: ",
     "it runs unasked",
@@ -121,40 +122,36 @@ _RISKS = (
 )
 
 
-def risk(what: str, text: str, proved: str = "") -> tuple[int, bool]:
-    """The rank of what is to be looked at; of two alike that of a task which no gate of its own
-    and no judge has seen comes first.
-    """
-    ranks = (n for n, words in enumerate(_RISKS) if re.search(words, what if n == 1 else text))
-    return next(ranks, len(_RISKS)), "gate `" in proved or "judge of" in proved
-
-
 def review(history: History, now: SpecState = NOT_READ) -> list[dict[str, Any]]:
     """What a person should look at on the branch before all else, each with where it is, ranked by
-    risk.
+    risk; of two alike that of a task which no gate of its own and no judge has seen comes first.
     """
-    looks: list[tuple[Task | None, str, str]] = []
+    looks: list[tuple[Task, str]] = []
     for task in done(history, now):
-        if unverified(task.proved):
-            why = task.proved.removeprefix(UNVERIFIED).strip(" :,;")
-            looks.append((task, UNVERIFIED, why or "no gate passed for this commit"))
-        else:
-            looks += ((task, "doubt", doubt) for doubt in task.proved.split("; ")[1:])
+        why = task.proved.removeprefix(UNVERIFIED).strip(" :,;") or "no gate passed for this commit"
+        doubts = task.proved.split("; ")[1:]
+        bare = unverified(task.proved)
+        looks += ((task, doubt) for doubt in ([f"UNVERIFIED: {why}"] if bare else doubts))
     for record in history.records:
-        of = history.tasks.get(str(record.get("task")))
+        task = history.tasks.get(str(record.get("task")), Task())
         if record["kind"] == "warning":
-            looks.append((of, "warning", str(record.get("text"))))
+            looks.append((task, str(record.get("text"))))
         elif record.get("flaky"):
-            how = f"{record.get('gate')}: {record['flaky']}; green on the same files"
-            looks.append((of, "flaky", how))
-    looks.sort(key=lambda one: risk(one[1], one[2], one[0].proved if one[0] else ""))
+            how = f"flaky {record.get('gate')}: {record['flaky']}; green on the same files"
+            looks.append((task, how))
     return [
         {
-            **{"task": task.task if task else "", "what": what, "text": text},
-            "where": f"git show {task.commit[:10]}" if task and task.commit else "",
+            "task": task.task,
+            "text": text,
+            "where": f"git show {task.commit[:10]}" if task.commit else "",
         }
-        for task, what, text in looks
+        for task, text in sorted(looks, key=lambda one: risk(one[1], one[0].proved))
     ]
+
+
+def risk(text: str, proved: str = "") -> tuple[int, bool]:
+    ranks = (rank for rank, words in enumerate(_RISKS) if re.search(words, text))
+    return next(ranks, len(_RISKS)), "gate `" in proved or "judge of" in proved
 
 
 def outages(of: Story) -> tuple[int, float]:
@@ -174,23 +171,9 @@ def waited(of: Story) -> str:
     return f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
 
 
-def agents(history: History) -> dict[str, tuple[int, Spent]]:
-    """By each agent with its model: the tasks whose last implement stage was its, and its costs."""
-    rows: dict[str, Spent] = {}
-    last: dict[str, str] = {}
-    for record in (one for one in history.of("stage") if one.get("did") != "start"):
-        who = (str(record.get(name) or "") for name in ("agent", "model"))
-        name = " ".join(filter(None, who)) or "unknown"
-        rows.setdefault(name, Spent()).pay(record)
-        if record.get("stage") == Stage.IMPLEMENT:
-            last[str(record.get("task"))] = name
-    ready = Counter(last.get(task.task) for task in history.done)
-    return {name: (ready[name], spent) for name, spent in rows.items()}
-
-
 def forecast(history: History, tasks: int) -> str:
     """What so many tasks may cost and take by the last finished ones; empty where they are few."""
-    last = [task.spent for task in history.done][-FROM:]
+    last = [task.spent for task in history.ended("done")][-FROM:]
     if len(last) < LEAST or tasks < 1:
         return ""
     costs = [spent.cost_usd for spent in last if spent.cost_usd is not None and not spent.unpriced]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from kern import plain
@@ -16,14 +15,13 @@ from kern.pipeline import agents, isolation, preflight
 from kern.pipeline.preflight import tried
 from kern.pipeline.site import Options
 from kern.pipeline.table import ATTEMPTS, Do, resume
-from kern.spec import edit, notes, order
-from kern.spec.parse import Spec, Task, is_experiment, parse
+from kern.spec import notes, order
+from kern.spec.parse import Spec, Task, is_experiment
 from kern.stages import briefs, prompts
 from kern.stages.prompts import Prompt, Template
 from kern.views import status
 from kern.views.status import Project
 
-_MOST_AHEAD = 50  # tasks that are listed in advance
 _AFTER_ALL = {
     Tier.DECOMPOSE: "all attempts failed, so the task is split into subtasks",
     Tier.SKIP: "all attempts failed, so the task is skipped",
@@ -33,7 +31,7 @@ _RED = ("ends the run", "is not held against the tasks; a red strict one ends th
 
 
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
-    repo, documents, parsed, settings = preflight.prepare(folder, reading=True)
+    repo, _, _, settings = preflight.prepare(folder, reading=True)
     forms = prompts.templates(repo.root, replace(settings, picked=options.models))
     project = status.look(repo)
     parsed = project.parsed
@@ -41,7 +39,7 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     task = parsed.find(key) if key else order.select(parsed)
     lines = [*_place(project, settings, options, busy=task is not None)]
     if task is None:
-        lines += _nothing(parsed)
+        lines.append(_nothing(parsed))
     else:
         lines += _task(project, task, settings, options.allow_red)
         mode = status.tier(task)
@@ -50,10 +48,6 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
         ahead = min(options.iterations, order.ahead(parsed))
         if forecast := store.forecast(store.place(repo.common_dir), ahead):
             lines += ["", f"forecast: {forecast}"]
-        after = islice(_then(documents.spec_text(), task), min(options.iterations, _MOST_AHEAD) - 1)
-        then = [f"  {number}. {plain.line(text)}" for number, text in enumerate(after, 2)]
-        lines += ["", "then, if each one succeeds:" if then else "then: no other task", *then]
-        lines += ["", "not ready:", *waiting[:20]] if (waiting := _waiting(parsed)) else []
     return plain.block("\n".join(lines))
 
 
@@ -139,29 +133,7 @@ def _prompt(
     return briefs.brief(project.repo, project.documents, form, task, checks, (), mode, answer)
 
 
-def _nothing(parsed: Spec) -> list[str]:
+def _nothing(parsed: Spec) -> str:
     if all(task.marker is Marker.DONE for task in parsed.tasks):
-        return ["nothing to do: every task is done"]
-    needs = "nothing to run; these tasks need you:" if order.needs(parsed) else ""
-    return [needs or "nothing to run now:", *_waiting(parsed)]
-
-
-def _waiting(parsed: Spec) -> list[str]:
-    """Open tasks that are not ready, and why."""
-    blocker = order.blockers(parsed)
-    return [
-        f"  {plain.line(task.text, 100)}: {plain.line(why, 160)}"
-        for task in parsed.tasks
-        if task.marker is not Marker.DONE and (why := blocker(task)) and why != order.OPEN_SUBTASKS
-    ]
-
-
-def _then(text: str, task: Task) -> Iterator[str]:
-    """The tasks after this one, if each one succeeds."""
-    parsed = parse(text)
-    current = parsed.find(task.key)
-    while current:
-        text = edit.tick(text, parsed, current)
-        parsed = parse(text)
-        if current := order.select(parsed):
-            yield current.text
+        return "nothing to do: every task is done"
+    return "nothing to run now; kern status says what the open tasks wait for"

@@ -8,7 +8,6 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from kern import plain
 from kern.errors import KernError, UsageError
 from kern.journal.history import GATE, NO_END, Run, moment
 from kern.views import report, status
-from kern.views.log import local
 
 HOSTS = ("127.0.0.1", "localhost")
 _RENEW_S, _IDLE_S = 5, 20  # during a run, and where none is under way
@@ -78,19 +76,16 @@ class _Request(BaseHTTPRequestHandler):
         try:
             with self.server.one, contextlib.redirect_stderr(io.StringIO()):  # it was said before
                 text = page(self.server.folder, self.server.since)
-        except KernError as exc:
-            self._send(503, plain.block(str(exc)))
         except Exception as exc:  # others write journals as well
-            self._send(503, f"This page cannot be made: {plain.line(repr(exc))}")
+            why = str(exc) if isinstance(exc, KernError) else repr(exc)
+            self._send(503, f"This page cannot be made: {plain.line(why)}")
         else:
             self._send(200, text, "text/html")
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What is no request, or another than GET."""
-        if code == 501:
-            self._send(405, f"This page is only for reading: no {self.command[:20]} is taken.")
-        else:
-            self._send(code, f"This is no request that is taken: {code}.")
+        code = 405 if code == 501 else code
+        self._send(code, f"This page is only for reading: no {str(self.command)[:20]} is taken.")
 
     def _send(self, code: int, text: str, kind: str = "text/plain") -> None:
         data = text.encode("utf-8", "replace")
@@ -117,30 +112,13 @@ def page(folder: Path, since: str) -> str:
         _go_on(run, time.time())
     live = {
         "run": run,
-        "doing": [*_doing(state)],
-        "queue": [one["task"] for one in state["workers"] if one["worker"] is None],
-        "stops": state["asked"],
-        "spent": spent,
+        "state": state,
         "most": next(iter(run.of("run")), {}).get("max_cost") if run else None,
         "left": plain.count(state["to_do"]["pending"] + state["to_do"]["active"], "task"),
-        "needs": state["help"],
         "renew": _RENEW_S if run else _IDLE_S,
-        "nonce": secrets.token_urlsafe(16),
+        "took": lambda when: plain.span(max(time.time() - moment(when), 0)),
     }
     return report.page(history, now, live)
-
-
-def _doing(state: dict[str, Any]) -> Iterator[tuple[int, str, str, str, str]]:
-    """Who does what since when; the run itself is no worker."""
-    if stage := state["stage"]:
-        yield 0, stage["task"], stage["stage"], *_since(stage["since"])
-    for one in state["workers"]:
-        if one["worker"] is not None:
-            yield one["worker"], one["task"], one["doing"], *_since(one["since"])
-
-
-def _since(when: str) -> tuple[str, str]:
-    return local(when, "%H:%M"), plain.span(max(time.time() - moment(when), 0))
 
 
 def _go_on(run: Run, now: float) -> None:

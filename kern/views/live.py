@@ -29,14 +29,15 @@ from kern.views.summary import BAD, GOOD, HEAD, NOTICE
 STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
 _SILENT_S = 120  # from here on silence is said
 _REDRAW_S = 0.25
-_HEARTBEAT_S = 60  # between signs of life on a pipe
-_LIMIT_HEARTBEAT_S = 600  # while a limit holds
+_HEARTBEAT_S, _LIMIT_HEARTBEAT_S = 60, 600  # between signs of life on a pipe; while a limit holds
 _CALLS = 4  # of an agent, the last ones
 _OF_A_GATE = 12  # lines of what a red one printed
 # By what follows: another try, how the task ends, the worker's line, what is drawn; and what an
 # API that is away makes kern tell again and again.
 _SHOWN_LATER = events.StageFailed | events.QuestionNoted | events.Sent
 _RETOLD = events.Outage | events.StageStarted | events.StageFinished | events.GateEnded
+# Of a worker's. How its task or its kern ended without a commit, the run itself says.
+_TOLD = ("attempt", "retry", "stand-in", "limit", "work", "task start", "stage end")
 _CUT: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
 
 
@@ -79,10 +80,6 @@ class Console:
     def say(self, text: str, style: str = "", stream: TextIO | None = None) -> None:
         self.print(text, style, stream, time.strftime(self.stamp))
 
-    def debug(self, *texts: str) -> None:
-        for text in texts if self.verbose else ():
-            self.say(f"debug: {plain.line(text, 2000)}", "", self.err)
-
     # ------------------------------------------------------------ what happens
 
     def __call__(self, event: Event) -> None:
@@ -94,12 +91,9 @@ class Console:
             case events.RunStarted():
                 for line in _begun(event):
                     self.say(line, NOTICE if line == event.yours else "")
-            case events.Acted(act=act):
-                self.debug(*act.calls)
-            case events.Traced(text=text):
-                self.debug(text)
-            case events.Recalled():
-                self.debug(*sentences.format_record(*event.records()))
+            case events.Acted() | events.Traced() | events.Recalled():
+                for line in _traced(event) if self.verbose else ():
+                    self.say(f"debug: {plain.line(line, 2000)}", "", self.err)
             case events.Warned():
                 self.say(f"warning: {plain.line(event.text, 600)}", NOTICE, self.err)
             case events.GateStarted():
@@ -164,11 +158,14 @@ class Console:
     def of_worker(self, record: Record) -> None:
         """Of many at once, as it comes."""
         self.now, self.many = self.past.add(record), True
-        if _is_told(record):
-            task = "" if record["kind"] == "task" else _of(record)
-            text = f"{record.get('worker')}  {sentences.format_record(record)[0].strip()}{task}"
-            self.say(text, HEAD if record["kind"] == "task" else "")
-        if (record["kind"], record.get("did")) == ("stage", "end"):
+        kind = f"{record['kind']} {record.get('did')}"
+        noted = record.get("commit") or record["kind"] != "work"
+        doubt = record["kind"] == "gate" and (record.get("flaky") or record.get("red"))
+        if (kind.startswith(_TOLD) and noted) or (doubt and record.get("task")):
+            begins = kind == "task start"
+            text = sentences.format_record(record)[0].strip() + ("" if begins else _of(record))
+            self.say(f"{record.get('worker')}  {text}", HEAD * begins)
+        if kind == "stage end":
             self._let_go()
 
     # ------------------------------------------------------------ while something is at work
@@ -176,20 +173,19 @@ class Console:
     def tick(self, seconds: float, silent: float) -> None:
         """The stage or gate is at work, since `silent` seconds without a sign."""
         if self.terminal:
-            self.draw(self.picture(silent))
+            self._draw(self.picture(silent))
         elif self._is_due(_HEARTBEAT_S):
             for worker in self.now.workers.values():
                 if worker.doing:
-                    self.say(self._beat(worker, silent))
-
-    def picture(self, silent: float) -> RenderableType:
-        return Group(self.under_way(time.time()), Text(self.figures(silent)), Text(STOP))
+                    head = f"{worker.number}  " * self.many + _doing(worker)
+                    since = clock(time.time() - moment(worker.since))
+                    self.say(", ".join(filter(None, (f"{head} for {since}", _quiet(silent)))))
 
     def countdown(self, seconds: float) -> None:
         """So long until a usage limit's reset, or until an API that is away is asked again."""
         why = "the API is away" if self.repeats.away else "usage limit"
         if self.terminal:
-            self.draw(f"{why}: again in {clock(seconds)}")
+            self._draw(f"{why}: again in {clock(seconds)}")
         elif self._is_due(_LIMIT_HEARTBEAT_S):
             self.say(f"{why}: again in {plain.span(seconds)}")
 
@@ -199,15 +195,7 @@ class Console:
         self.beat = time.monotonic() if due else self.beat
         return due
 
-    def _beat(self, worker: Worker, silent: float) -> str:
-        """For a pipe: it is alive."""
-        head = f"{worker.number}  " * self.many + _doing(worker)
-        count = plain.count(len(self.calls), "call")
-        calls = f"{count}, last: {self.calls[-1]}" if self.calls else ""
-        since = clock(time.time() - moment(worker.since))
-        return ", ".join(filter(None, (f"{head} for {since}", calls, _quiet(silent))))
-
-    def draw(self, picture: RenderableType) -> None:
+    def _draw(self, picture: RenderableType) -> None:
         """Not more often than is seen."""
         if self.below and time.monotonic() - self.drawn < _REDRAW_S:
             return
@@ -224,21 +212,22 @@ class Console:
             with contextlib.suppress(OSError, ValueError):
                 below.stop()
 
+    def picture(self, silent: float) -> RenderableType:
+        return Group(self.under_way(time.time()), Text(self.figures(silent)), Text(STOP))
+
     def under_way(self, at: float) -> RenderableType:
         """A line for each worker, and what waits to land. `at`: epoch seconds."""
         table = Table.grid(padding=(0, 2), expand=True)
-        if self.many:
-            table.add_column()
         table.add_column(**_CUT, style="bold")
         table.add_column(min_width=4, no_wrap=True)
         table.add_column(**_CUT, min_width=12, ratio=1)
         for number, worker in sorted(self.now.workers.items()):
             if number or worker.doing:
                 since = clock(at - moment(worker.since)) if worker.doing else ""
-                row = Text(_doing(worker) or "idle"), since, Text(plain.line(worker.task))
-                table.add_row(*[str(number or "")] * self.many, *row)
+                doing = f"{number}  " * bool(number) + (_doing(worker) or "idle")
+                table.add_row(Text(doing), since, Text(plain.line(worker.task)))
         below = [f"  {call}" for call in self.calls[-_CALLS:]]
-        if queue := self.now.queue:
+        if queue := self.past.finished:
             rest = plain.line("; ".join(queue), 600)
             below.append(f"{plain.count(len(queue), 'finished task')} to land: {rest}")
         return Group(table, *(Text(line, **_CUT) for line in below))
@@ -286,6 +275,15 @@ def _begun(event: events.RunStarted) -> Iterator[str]:
     yield from filter(None, [event.yours])
 
 
+def _traced(event: events.Acted | events.Traced | events.Recalled) -> list[str]:
+    match event:
+        case events.Acted(act=act):
+            return [*act.calls]
+        case events.Traced(text=text):
+            return [text]
+    return sentences.format_record(event.records()[0])
+
+
 def _of(record: Record) -> str:
     """Where several are under way: which task is meant."""
     task = plain.line(str(record.get("task") or ""), 40)
@@ -299,9 +297,8 @@ def _below(event: Event) -> list[str]:
             return [f"  {line}" for line in plain.block(text).strip().splitlines()]
         case events.GateEnded(result=ended) if ended.red:
             lines = plain.block(ended.output).strip().splitlines()[-_OF_A_GATE:]
-            return [
-                f"    {line}" for line in (*lines, *[f"full output: {ended.log}"] * bool(ended.log))
-            ]
+            log = [f"full output: {ended.log}"] * bool(ended.log)
+            return [f"    {line}" for line in (*lines, *log)]
     return []
 
 
@@ -309,28 +306,14 @@ def style_of(event: Event) -> str:
     match event:
         case events.TaskSettled(outcome=Outcome.DONE):
             return NOTICE if unverified(event.proved) else GOOD
-        case events.TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED):
-            return BAD
+        case events.GateEnded(result=ended):
+            doubtful = ended.flaky or ended.known_red or (ended.red and not ended.blocks)
+            return NOTICE if doubtful else BAD if ended.red else GOOD
         case events.TaskStarted() | events.StageStarted():
             return HEAD
         case events.Planned() | events.Learned() | events.Voted() | events.StageFinished():
             return ""
-        case events.GateEnded(result=ended):
-            doubtful = ended.flaky or ended.known_red or (ended.red and not ended.blocks)
-            return NOTICE if doubtful else BAD if ended.red else GOOD
     return NOTICE
-
-
-def _is_told(record: Record) -> bool:
-    """Of a worker's. How its task or its kern ended without a commit, the run itself says."""
-    kind, did = record["kind"], record.get("did")
-    if kind == "gate":
-        return bool(record.get("flaky") or (record.get("red") and record.get("task")))
-    always = kind in ("attempt", "retry", "stand-in", "limit") or f"{kind} {did}" in (
-        "task start",
-        "stage end",
-    )
-    return always or bool(kind == "work" and record.get("commit"))
 
 
 def _quiet(seconds: float) -> str:

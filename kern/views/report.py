@@ -30,10 +30,8 @@ _OUTPUT = 1000  # characters of what a red gate printed
 
 def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
     if markdown + as_json + as_html > 1:
-        raise UsageError(
-            "a report has one form: --md, --json and --html exclude each other",
-            hint="kern report --md",
-        )
+        what = "a report has one form: --md, --json and --html exclude each other"
+        raise UsageError(what, hint="kern report --md")
     found, now, is_told = gathered(folder, since)
     if as_html:
         return page(found, now)
@@ -51,8 +49,9 @@ def gathered(folder: Path, since: str) -> tuple[History, SpecState, bool]:
     records = store.load(store.place(project.common_dir), warn)
     recent = [record for record in records if record["time"] >= began]
     there = project.text("for-each-ref", "--format=%(refname)", refs.ATTEMPTS).splitlines()
-    for row in (one for one in recent if one.get("ref") and f"refs/{one['ref']}" not in there):
-        row["ref"] = ""  # what a run's end cleaned up
+    for row in recent:
+        if row.get("ref") and f"refs/{row['ref']}" not in there:
+            row["ref"] = ""  # what a run's end cleaned up
     return fold(recent), standing(project) if recent else NOT_READ, bool(records)
 
 
@@ -107,10 +106,9 @@ def page(history: History, now: SpecState = NOT_READ, live: Mapping[str, Any] | 
     )
     environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count, local=local)
     total = totals.summary(history, now)
+    roots = [root for run in history.runs.values() if (root := run.fact("root"))]
     return environment.get_template("page.html").render(
-        project=next((run.root for run in history.runs.values() if run.root), "").rpartition("/")[
-            2
-        ],
+        project=roots[0].rpartition("/")[2] if roots else "",
         total=total,
         tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),
         runs=[(run, _lanes(run)) for run in history.runs.values()],
@@ -133,8 +131,8 @@ def _lanes(run: Run) -> dict[str, list[dict[str, str]]]:
         left = min(100 * (step.began - began) / length, 100 - width)
         kind = step.kind if step.kind in KINDS else "other"
         look = "" if not step.failed else " going" if step.failed == GOES_ON else " failed"
-        bar = {"kind": kind + look, "title": _title(step)}
-        bar["place"] = f"left:{left:.2f}%;width:{width:.2f}%"
+        place = f"left:{left:.2f}%;width:{width:.2f}%"
+        bar = {"kind": kind + look, "title": _title(step), "place": place}
         number = step.record.get("worker")
         of_worker = f"worker {number}" if number else "landing"
         name = of_worker if many else str(step.record.get("task") or "(of no task)")
@@ -143,16 +141,11 @@ def _lanes(run: Run) -> dict[str, list[dict[str, str]]]:
 
 
 def _title(step: Step) -> str:
-    record, cost = step.record, step.record.get("cost_usd")
-    about = {
-        f"attempt {record.get('attempt')}": record.get("attempt"),
-        str(record.get("model")): record.get("model"),
-        f"${cost or 0:.2f}": cost,
-        step.failed if step.failed == GOES_ON else f"failed: {step.failed}": step.failed,
-        str(record.get("task")): record.get("task"),
-    }
+    record = step.record
+    cost = f"${record['cost_usd']:.2f}" if record.get("cost_usd") else ""
     head = f"{step.name} {plain.span(step.ended - step.began)}"
-    return plain.line(", ".join([head, *(text for text, value in about.items() if value)]), 400)
+    about = head, record.get("model"), cost, step.failed, record.get("task")
+    return plain.line(", ".join(str(text) for text in about if text), 400)
 
 
 def _by_stage(steps: Sequence[Step]) -> str:

@@ -11,15 +11,14 @@ from kern.errors import KernError
 from kern.git import landing, refs, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import History, Run, Task, fold, moment
+from kern.journal.history import FINISHED, History, Run, Task, fold, moment
 from kern.model import SPEC, Cost, Marker
 from kern.pipeline import facts, place, table
 from kern.pipeline.facts import Situation
 from kern.spec import notes, order
 from kern.spec import parse as spec
 from kern.spec.file import Documents
-from kern.spec.parse import Kind, Spec
-from kern.stages import prompts
+from kern.spec.parse import Spec
 from kern.system import control, lock, workspace
 from kern.system.lock import Holder
 from kern.system.workspace import Scope
@@ -27,7 +26,6 @@ from kern.views.log import local, warn
 
 _FIRST = 'kern add "what is to be done"'
 _WAITS = "commit, stash or move what you have changed of the same files, then: kern"
-_LANDS = "finished, waits to land"
 _LEFT = "in a worktree: the next kern -j goes on with it"
 _SHOWN = 40  # tasks; of a longer SPEC.md those that are open
 
@@ -58,29 +56,21 @@ def tier(task: spec.Task) -> Any:
 
 def shown(folder: Path, *, everything: bool, as_json: bool) -> str:
     """What `kern status` prints."""
-    state = snapshot(folder, everything=everything or as_json)
-    return plain.data(state) if as_json else plain.block("\n".join(_lines(state)))
+    state = snapshot(folder)
+    return plain.data(state) if as_json else plain.block("\n".join(_lines(state, everything)))
 
 
-def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
-    """Keys are stable: they are what `--json` prints. Unless `everything` is wanted, `tasks` holds
-    of a long SPEC.md the first that are open, and `hidden` counts the others.
-    """
+def snapshot(folder: Path) -> dict[str, Any]:
+    """Keys are stable: they are what `--json` prints."""
     project = look(repository.open_at(folder, reading=True))
     repo, parsed, branch = project.repo, project.parsed, project.repo.head().name
     holder, next_task = _holder(repo), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
     past = fold(store.load(store.place(repo.common_dir), warn, size=store.NIGHT))
-    latest = (one for one in reversed(past.runs.values()) if one.branch == branch and one.of("run"))
-    run = next(latest, None)  # no plan
+    own = [run for run in past.runs.values() if run.fact("branch") == branch and run.of("run")]
+    run = own[-1] if own else None  # no plan
     on = bool(alive and holder and run and run.run == holder.run)
-    main = run.workers.get(0) if run and on else None
-    blocker, numbered = order.blockers(parsed), list(enumerate(parsed.tasks, 1))
-    markers = [task.marker for task in parsed.tasks]
-    still = [one for one in numbered if one[1].marker is not Marker.DONE]
-    whole = everything or len(numbered) <= _SHOWN
-    hidden = {"done": len(numbered) - len(still), "open": max(len(still) - _SHOWN, 0)}
-    records = [one for one in run.records if one["kind"] != "request"] if run else []
+    blocker = order.blockers(parsed)
     return {
         "root": str(repo.root),
         "branch": branch,
@@ -88,24 +78,17 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "holder": holder and {"pid": holder.pid, "host": holder.host, "alive": alive},
         "asked": "stop" if holder and control.asked(repo.git_dir, holder.run) else None,
         "waiting": landing.count_waiting(repo),
-        "counts": {marker.name.lower(): markers.count(marker) for marker in Marker},
         "to_do": order.counts(parsed),
         "next": next_task.text if next_task else None,
-        "last": records[-1] if records else None,
-        "stage": {"stage": main.doing, "task": main.task, "since": main.since}
-        if main and main.doing
-        else None,
-        "workers": _workers(project, run, on=on) if run and any(run.workers) else [],
+        "workers": [*_workers(project, past, run, on=on)] if run else [],
         "run": _run(run, on=on) if run else None,
         "resume": str(table.resume(project.at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
         "held": [need._asdict() for need in order.holds(parsed)],
         "tasks": [
             _task(parsed, number, task, blocker(task), past)
-            for number, task in (numbered if whole else still[:_SHOWN])
+            for number, task in enumerate(parsed.tasks, 1)
         ],
-        "hidden": {"done": 0, "open": 0} if whole else hidden,
-        "example": prompts.is_example(project.documents.read(SPEC) or ""),
         "diagnostics": [
             {"line": fault.line, "message": fault.message}
             for fault in (*parsed.diagnostics, *order.faults(parsed))
@@ -130,9 +113,7 @@ def _task(parsed: Spec, number: int, task: spec.Task, why: str, past: History) -
         "marker": str(task.marker),
         "text": task.text,
         "attempts": task.attempts,
-        "skipped": len(task.of(Kind.SKIPPED)),
         "question": notes.words(question) if (question := notes.pending(task)) else None,
-        "tier": str(tier(task)),
         "blocker": (why or None) if task.marker is Marker.PENDING else None,
         "cost_usd": spent.cost_usd,
         "unpriced": spent.unpriced,
@@ -148,29 +129,29 @@ def _run(run: Run, *, on: bool) -> dict[str, Any]:
     return {**totals.of_run(run), **so_far, **sums}
 
 
-def _workers(project: Project, run: Run, *, on: bool) -> list[dict[str, Any]]:
-    """Of many at once: what each does since when; then, in no worker's hands, the finished tasks
-    that wait to land, or what a run that has ended left in worktrees.
+def _workers(project: Project, past: History, run: Run, *, on: bool) -> Iterator[dict[str, Any]]:
+    """What each does since when, the run itself as number 0; then, in no worker's hands, the
+    finished tasks that wait to land, or what a run that has ended left in worktrees.
     """
-    rows: list[tuple[int | None, str, str, str | None]] = []
-    if on:
-        busy = [one for number, one in sorted(run.workers.items()) if number and one.task]
-        rows += [(one.number, one.task, one.doing, one.since) for one in busy]
-        rows += [(None, task, _LANDS, None) for task in run.queue]
-    elif refs.are_below(project.repo, "refs/heads/kern/work"):
+    for number, one in sorted(run.workers.items()) if on else ():
+        if one.doing:
+            yield {"worker": number, "task": one.task, "doing": one.doing, "since": one.since}
+    rows = [(task, FINISHED) for task in past.finished] if on else []
+    if not on and refs.are_below(project.repo, "refs/heads/kern/work"):
         from kern.fleet import work
 
-        onto, store = project.repo.head().branch, project.repo.store
-        for task in project.parsed.tasks:
-            if store.id(f"refs/heads/{work.branch(onto, task.key)}"):
-                rows.append((None, task.text, _LEFT, None))
-    return [dict(zip(("worker", "task", "doing", "since"), row, strict=True)) for row in rows]
+        onto, objects = project.repo.head().branch, project.repo.store
+        tasks = project.parsed.tasks
+        at = {one.text: f"refs/heads/{work.branch(onto, one.key)}" for one in tasks}
+        rows = [(task, _LEFT) for task, ref in at.items() if objects.id(ref)]
+    for task, doing in rows:
+        yield {"worker": None, "task": task, "doing": doing, "since": None}
 
 
 # ---------------------------------------------------------------- in words
 
 
-def _lines(state: Mapping[str, Any]) -> Iterator[str]:
+def _lines(state: Mapping[str, Any], everything: bool) -> Iterator[str]:
     yield f"{state['root']}, branch {state['branch']}"
     yield _counted(state)
     yield from _under_way(state)
@@ -181,18 +162,17 @@ def _lines(state: Mapping[str, Any]) -> Iterator[str]:
     if state["resume"] and not (state["holder"] and state["holder"]["alive"]):
         yield f"next: {state['resume']}"
     yield ""
-    at_work = {one["task"]: one for one in state["workers"]}
-    for task in state["tasks"]:
-        still = task["marker"] == Marker.PENDING
-        yield _line(task, at_work.pop(task["text"], {}) if still else {})
-    hidden = {"finished": state["hidden"]["done"], "more open": state["hidden"]["open"]}
-    if rest := ", ".join(f"{count} {what}" for what, count in hidden.items() if count):
-        yield f"and {rest}: kern status --all"
-    if state["example"]:
-        yield f"{SPEC} is still the example: {_FIRST} takes its place"
-    elif not state["tasks"] and not hidden["finished"] and not state["diagnostics"]:
+    at_work = {one["task"]: one for one in state["workers"] if one["worker"] != 0}
+    tasks = state["tasks"]
+    if len(tasks) > _SHOWN and not everything:
+        tasks = [task for task in tasks if task["marker"] != Marker.DONE][:_SHOWN]
+    for task in tasks:
+        yield _line(task, at_work.get(task["text"], {}))
+    if rest := len(state["tasks"]) - len(tasks):
+        yield f"and {rest} more, finished or further down: kern status --all"
+    if not state["tasks"] and not state["diagnostics"]:
         yield f"no task in {SPEC} yet: {_FIRST}"
-    for key, title in (("help", "needs you:"), ("held", "held:")):
+    for title, key in (("needs you:", "help"), ("held:", "held")):
         rows = state[key]
         yield from ("", title) if rows else ()
         for one in rows[:_SHOWN]:
@@ -207,8 +187,9 @@ def _lines(state: Mapping[str, Any]) -> Iterator[str]:
 
 def _counted(state: Mapping[str, Any]) -> str:
     """Of the tasks that kern carries out; a parent is ticked with its last subtask."""
-    counts, under_way = state["to_do"], len(state["workers"])
-    active, pending = counts["active"] + under_way, max(counts["pending"] - under_way, 0)
+    counts = state["to_do"]
+    busy = sum(one["worker"] != 0 for one in state["workers"])
+    active, pending = counts["active"] + busy, max(counts["pending"] - busy, 0)
     more = {
         f", {len(state['help'])} need you": state["help"],
         f", {len(state['held'])} held": state["held"],
@@ -218,24 +199,23 @@ def _counted(state: Mapping[str, Any]) -> str:
 
 
 def _under_way(state: Mapping[str, Any]) -> Iterator[str]:
-    holder, run, workers, stage = (state[key] for key in ("holder", "run", "workers", "stage"))
+    holder, run = state["holder"], state["run"]
     if not holder:
         return
     if not holder["alive"]:
         yield f"a killed run left its lock; the next kern takes it over: pid {holder['pid']}"
         return
-    doing = ""
-    if workers:
-        doing = f", {plain.count(sum(one['worker'] is not None for one in workers), 'worker')} busy"
-    elif stage:
-        task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
-        since = f"{local(stage['since'])} ({_took(stage['since'])})"
-        doing = f", {plain.line(stage['stage'], 180)}{task} since {since}"
+    busy = sum(bool(one["worker"]) for one in state["workers"])
+    doing = f", {plain.count(busy, 'worker')} busy" if busy else ""
+    for one in () if busy else state["workers"][:1]:
+        task = f" of {plain.line(one['task'], 60)}" if one["task"] else ""
+        since = f"{local(one['since'])} ({_took(one['since'])})"
+        doing = f", {plain.line(one['doing'], 180)}{task} since {since}"
     on = run and run["under_way"]
     how = f"run in progress{doing}" if on else "kern is busy, but no run is in progress"
     yield f"{how}: pid {holder['pid']}"
     if state["asked"]:
-        yield f"stops after {'the stages in progress' if workers else 'this stage'}"
+        yield f"stops after {'the stages in progress' if busy else 'this stage'}"
 
 
 def _took(since: str) -> str:
@@ -246,26 +226,26 @@ def _spent(run: Mapping[str, Any]) -> str:
     priced = run["cost_usd"] is not None or run["unpriced"]  # nothing before a stage has ended
     which = "this run" if run["under_way"] else f"the last run, {local(run['began'])}"
     code = "" if run["exit"] in (None, 0) else f", exit {run['exit']}"
-    counted = sum(run["tokens"].values())
-    tokens = f", {counted:,} tokens" if counted else ""
-    cost = f"{Cost(run['cost_usd'], run['unpriced'])}{tokens}, " if priced else ""
+    cost = f"{Cost(run['cost_usd'], run['unpriced'])}, " if priced else ""
     return f"{which}: {run['done']} done, {cost}{plain.span(run['seconds'])}{code}"
 
 
 def _line(task: Mapping[str, Any], at_work: Mapping[str, Any]) -> str:
     """`at_work`: what a worker does of it, which SPEC.md does not tell."""
-    details = {plain.count(task["attempts"], "attempt"): task["attempts"]}
-    cost = Cost(task["cost_usd"], task["unpriced"])
-    details |= {str(cost): cost != Cost()}
-    why = plain.line(task["blocker"] or "", 120)
-    details |= {why: why and why != order.OPEN_SUBTASKS}
-    parts = [text for text, is_shown in details.items() if is_shown]
-    if at_work and at_work["worker"] is not None:
-        does = f"{plain.line(at_work['doing'], 60)}, {_took(at_work['since'])}"
-        parts.insert(0, f"worker {at_work['worker']}: {does}")
-    elif at_work:
-        parts.insert(0, at_work["doing"])
+    cost, why = Cost(task["cost_usd"], task["unpriced"]), plain.line(task["blocker"] or "", 120)
+    details = {
+        _at_work(at_work): at_work,
+        plain.count(task["attempts"], "attempt"): task["attempts"],
+        str(cost): cost != Cost(),
+        why: why and why != order.OPEN_SUBTASKS,
+    }
+    parts = "; ".join(text for text, is_shown in details.items() if is_shown)
     marker = Marker.ACTIVE if at_work else task["marker"]
-    tail = f"  ({'; '.join(parts)})" if parts else ""
-    margin = "  " * task["depth"]
+    margin, tail = "  " * task["depth"], f"  ({parts})" if parts else ""
     return f"{task['number']:4}  {margin}[{marker}] {plain.line(task['text'], 140)}{tail}"
+
+
+def _at_work(one: Mapping[str, Any]) -> str:
+    if not one or one["worker"] is None:
+        return str(one.get("doing", ""))
+    return f"worker {one['worker']}: {plain.line(one['doing'], 60)}, {_took(one['since'])}"

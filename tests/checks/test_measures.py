@@ -67,17 +67,17 @@ def test_of_some_files_a_part_counts(path: str, old: str, new: str, said: str | 
 
 def test_what_is_to_be_looked_at_is_ranked_by_risk() -> None:
     rising = [
-        ("flaky", "gate a: red at first", ""),
-        ("warning", "judge of 'x': the judges disagree, so the change passes", ""),
-        ("doubt", "many files: 21", ""),
-        ("doubt", "dependencies: uv.lock", ""),
-        ("warning", "the task changes .mcp.json: it runs unasked; review it", ""),
-        ("doubt", "settings of its gates: Makefile", ""),
-        ("doubt", "the task changed a.sh, named by a gate", ""),
-        ("doubt", "tests: tests/a.py: deleted", "verified by gate `a`"),
-        ("doubt", "tests: tests/a.py: deleted", "verified by gate a"),
-        ("unverified", "no gate passed for this commit", "unverified"),
-        ("doubt", "gate a: green only with its own changes of tests/a.py", ""),
+        ("flaky gate a: red at first", ""),
+        ("judge of 'x': the judges disagree, so the change passes", ""),
+        ("many files: 21", ""),
+        ("dependencies: uv.lock", ""),
+        ("the task changes .mcp.json: it runs unasked; review it", ""),
+        ("settings of its gates: Makefile", ""),
+        ("the task changed a.sh, named by a gate", ""),
+        ("tests: tests/a.py: deleted", "verified by gate `a`"),
+        ("tests: tests/a.py: deleted", "verified by gate a"),
+        ("UNVERIFIED: no gate passed for this commit", "unverified"),
+        ("gate a: green only with its own changes of tests/a.py", ""),
     ]
     ranks = [totals.risk(*one) for one in rising]
     assert ranks == sorted(ranks, reverse=True) and len({*ranks}) == len(ranks)

@@ -85,22 +85,14 @@ def test_a_browser_renews_the_page_and_asks_nobody_else(
     page, url = begun(repo, fake, background)
     with Browser(str(CHROMIUM), tmp_path / "browser") as browser:
         browser.call("Page.navigate", url=url)
-        wait_for(lambda: browser.evaluate("typeof renew") == "function")
+        wait_for(lambda: "Needs you" in str(browser.evaluate("document.body?.innerText")))
         for width in (390, 1280):
             browser.picture(tmp_path / f"{width}.png", width, 844)
             assert browser.evaluate("document.documentElement.scrollWidth") <= width
-        assert "Needs you" in browser.evaluate("document.body.innerText")
         kern("answer", "1", "SQLite")
-        wait_for(lambda: "Needs you" not in browser.evaluate("document.body.innerText"))
-        before = browser.held()
-        browser.evaluate("(async () => { for (let n = 0; n < 20; n++) await renew() })()")
-        nodes, heap = browser.held()
-        assert nodes < 3 * before[0] and heap < 2 * before[1]  # one page may wait to be dropped
+        wait_for(lambda: "Needs you" not in str(browser.evaluate("document.body?.innerText")))
         asked_for = browser.named("Network.requestWillBeSent")
-        assert len(asked_for) > 20 and {one["request"]["url"] for one in asked_for} == {url}
+        assert len(asked_for) > 1 and {one["request"]["url"] for one in asked_for} == {url}
         assert not browser.named("Log.entryAdded", "Page.javascriptDialogOpening")
         page.send_signal(signal.SIGINT)
         assert page.wait(PATIENCE_S) == 0
-        browser.evaluate("renew()")
-        note = browser.evaluate("stale.hidden ? '' : stale.textContent")
-        assert re.fullmatch(r"Not renewed since .+: kern report --serve does not answer", note)

@@ -158,7 +158,7 @@ def of_many() -> list[dict[str, Any]]:
 
 def test_many_at_once_are_one_run_with_a_lane_for_each_worker() -> None:
     (run,) = fold(of_many()).runs.values()
-    assert (run.root, run.exit) == ("/home/me/project", 0)
+    assert (run.fact("root"), run.exit) == ("/home/me/project", 0)
     assert steps(of_many()) == [
         (1, "research", 60, ""),
         (2, "research", 80, ""),
