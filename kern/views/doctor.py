@@ -134,17 +134,6 @@ def _agents(here: Here) -> Iterator[Check]:
             yield agents.login(agent, there.detail)
 
 
-def _billing(here: Here) -> Iterator[Check]:
-    payers = (f"{one.name}: {agents.key(one) or 'its login'}" for one in here.crew)
-    yield Check("billing", "\n".join(payers))
-
-
-def _others(here: Here) -> Iterator[Check]:
-    """Agents that could run here as well, or stand in."""
-    if others := [one.agent.name for one in agents.installed() if one.agent not in here.crew]:
-        yield Check("other agents", f"{', '.join(others)}; kern --agent NAME, kern help settings")
-
-
 # ---------------------------------------------------------------- the project
 
 
@@ -178,18 +167,6 @@ def _prompts(here: Here) -> Iterator[Check]:
     forms = prompts.templates(here.repo.root, here.settings)
     named = {role: form.by.said(protocol.DEFAULT) for role, form in forms.items()}
     yield Check("prompts", models.told(named))
-
-
-def _notify(here: Here) -> Iterator[Check]:
-    notify = preflight.person_settings(here.repo.root).notify  # running it would show what it does
-    yield Check("notify", notify or f"nobody: notify in {person.FILE} names a command")
-
-
-def _folder(here: Here) -> Iterator[Check]:
-    scope = workspace.scope(here.repo.root, here.repo.head().name)
-    why = f" ({scope.notice})" if scope.notice else ""
-    advice = "remove what is in the way, or set KERN_DIR to a folder of your own"
-    yield Check("output folder", f"{scope.folder}{why}", advice=advice if why else "")
 
 
 def _sandbox(here: Here) -> Iterator[Check]:
@@ -229,12 +206,5 @@ def _trust(here: Here) -> Iterator[Check]:
 
 _Checks = dict[str, Callable[[Here], Iterator[Check]]]
 _MACHINE: _Checks = {"kern": _kern, "git": _git, "repository": _repository, "agent": _agents}
-_MACHINE |= {"billing": _billing, "other agents": _others}
-_PROJECT: _Checks = {
-    SPEC: _tasks,
-    FILE: _gates,
-    "hidden gate": _hidden,
-    "prompts": _prompts,
-    "notify": _notify,
-}
-_PROJECT |= {"output folder": _folder, "sandbox": _sandbox, "trust": _trust}
+_PROJECT: _Checks = {SPEC: _tasks, FILE: _gates, "hidden gate": _hidden, "prompts": _prompts}
+_PROJECT |= {"sandbox": _sandbox, "trust": _trust}

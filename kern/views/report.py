@@ -25,7 +25,6 @@ _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 KINDS = (*map(str, Stage), *map(str, Aide), GATE)
 GOES_ON = "under way"  # in place of why a step failed
 _LEAST = 0.3  # percent of the width, so that the shortest bar can be seen
-_OUTPUT = 1000  # characters of what a red gate printed
 
 
 def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
@@ -112,8 +111,7 @@ def page(history: History, now: SpecState = NOT_READ, live: Mapping[str, Any] | 
         total=total,
         tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),
         runs=[(run, _lanes(run)) for run in history.runs.values()],
-        stages={task.task: _by_stage(task.steps) for task in history.tasks.values()},
-        gates=_gates(history),
+        stages={task.task: _steps(task.steps) for task in history.tasks.values()},
         kinds=KINDS,
         no_end=NO_END,
         live=live,
@@ -148,23 +146,18 @@ def _title(step: Step) -> str:
     return plain.line(", ".join(str(text) for text in about if text), 400)
 
 
-def _by_stage(steps: Sequence[Step]) -> str:
-    """Each with its money: `research $0.10, implement 2 times $1.20`."""
-    calls: dict[str, list[Any]] = {}
+def _steps(steps: Sequence[Step]) -> str:
+    """`research $0.10, implement 2 times $1.20, gate test 2 times 1 red`."""
+    rows: dict[str, list[Step]] = {}
     for step in steps:
-        if step.kind != GATE and step.failed not in (NO_END, GOES_ON):
-            calls.setdefault(plain.line(step.kind, 40), []).append(step.record.get("cost_usd"))
-    times = {kind: f" {len(costs)} times" * (len(costs) > 1) for kind, costs in calls.items()}
-    return ", ".join(f"{kind}{times[kind]} {Cost.of(costs)}" for kind, costs in calls.items())
+        if step.failed not in (NO_END, GOES_ON):
+            rows.setdefault(plain.line(step.name, 40), []).append(step)
+    return ", ".join(f"{name}{_ended(same)}" for name, same in rows.items())
 
 
-def _gates(history: History) -> dict[str, dict[str, Any]]:
-    """Each gate, with what it printed when it was last red."""
-    gates: dict[str, dict[str, Any]] = {}
-    for step in (step for step in history.steps if step.kind == GATE):
-        gate = gates.setdefault(step.name, {"green": 0, "red": 0, "seconds": 0.0, "output": ""})
-        gate["red" if step.failed else "green"] += 1
-        gate["seconds"] += step.ended - step.began
-        if step.failed:
-            gate["output"] = plain.block(str(step.record.get("output")))[-_OUTPUT:].strip()
-    return gates
+def _ended(steps: Sequence[Step]) -> str:
+    times = f" {len(steps)} times" if len(steps) > 1 else ""
+    if steps[0].kind != GATE:
+        return f"{times} {Cost.of(step.record.get('cost_usd') for step in steps)}"
+    red = sum(bool(step.failed) for step in steps)
+    return f"{times} {red} red" if red else f"{times} green"

@@ -15,8 +15,7 @@ from kern.journal.sentences import format_record
 from kern.model import SAID, Stage
 from kern.spec import order
 from kern.spec.file import Documents
-from kern.spec.parse import Kind
-from kern.stages import answer, record
+from kern.stages import record
 from kern.stages.record import StageRecord, history_name
 from kern.system import workspace
 from kern.system.workspace import Scope
@@ -45,14 +44,11 @@ def snapshot(folder: Path, words: str) -> dict[str, Any]:
     branch = str(own.records[-1].get("branch") or "") if own.records else ""
     walks = _walks(workspace.scope(repo.root, branch or repo.head().name, create=False), name)
     answers = {str(stage): one.said for walk in walks for stage, one in _stages(walk, name).items()}
-    noted = "\n".join(note.text for note in listed.of(Kind.RESEARCH)) if listed else ""
-    answered = answer.parse(Stage.RESEARCH, answers.get("research", "")).findings
     sums, by_stage = totals.of_task(own), dict[str, Spent]()
     for attempt in sums["attempts"]:
         changed = _files(repo, f"refs/{attempt['ref']}")
         attempt |= {"files": list(changed or ()), "kept": changed is not None}
-    calls = [one for one in own.of("stage") if one.get("did") != "start"]
-    for call in calls:
+    for call in (one for one in own.of("stage") if one.get("did") != "start"):
         by_stage.setdefault(str(call.get("stage")), Spent()).pay(call)
     return {
         "number": index + 1 if listed else None,
@@ -61,14 +57,9 @@ def snapshot(folder: Path, words: str) -> dict[str, Any]:
         **sums,
         "began": own.records[0]["time"] if own.records else None,
         "ended": own.records[-1]["time"] if own.records else None,
-        "runs": list(dict.fromkeys(one["run"] for one in own.records)),
         "by_stage": {stage: asdict(spent) for stage, spent in by_stage.items()},
-        "calls": calls,
         "gates": own.of("gate"),
-        "retried": own.of("retry"),
         "memory": [row for one in own.of("recall") + own.of("vote") for row in format_record(one)],
-        "research": [row.strip().removeprefix("- ") for row in noted.splitlines()]
-        or [f"{label}: {text}" for label, text in answered],
         "answers": answers,
         "files": _files(repo, own.commit) if own.commit else {},
         "folders": [str(walk.folder) for walk in walks],
@@ -118,17 +109,12 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {stage:10} {plain.count(sums['stages'], 'call')}, {Spent(**sums).in_words()}"
     files, commit = facts["files"], facts["commit"]
     unknown = ["unknown: git does not have the commit any more"]
-    answers = {f"Answer of {stage}": _end(reply) for stage, reply in facts["answers"].items()}
-    if facts["research"]:
-        answers.pop("Answer of research", None)
     sections: dict[str, Iterable[str]] = {
-        "Research": facts["research"],
-        **answers,
+        **{f"Answer of {stage}": _end(reply) for stage, reply in facts["answers"].items()},
         "Attempts": (row for attempt in facts["attempts"] for row in _tried(attempt)),
         "Gates": (row for gate in facts["gates"] for row in _gate(gate)),
         "Files": unknown if files is None else (f"{how:8} {path}" for path, how in files.items()),
         "Refused": facts["denied"],
-        "Tried again": (f"{one.get('stage')}: {one.get('reason')}" for one in facts["retried"]),
         "Learnings": facts["memory"],
         "Learned": facts["learned"],
         "Look": [*[f"git show {commit}"] * bool(commit and files is not None), *facts["folders"]],
