@@ -55,7 +55,8 @@ def _computed(record: Record) -> dict[str, object]:
     bare = outcome == Outcome.DONE and unverified(str(record.get("proved") or ""))
     entries = record.get("told") or ()
     return {
-        "took": f"{seconds:.1f} s" if seconds else "",
+        "took": f"{seconds:.1f} s",
+        "timed": f"{seconds:.1f} s" if seconds else "",
         "span": plain.span(seconds),
         "exit": record.get("exit") or "",
         "name": format_stage(str(record.get("stage") or "")),

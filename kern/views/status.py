@@ -207,7 +207,7 @@ def _under_way(state: Mapping[str, Any]) -> Iterator[str]:
         return
     busy = sum(bool(one["worker"]) for one in state["workers"])
     doing = f", {plain.count(busy, 'worker')} busy" if busy else ""
-    for one in () if busy else state["workers"][:1]:
+    for one in (one for one in state["workers"] if one["worker"] == 0 and not busy):
         task = f" of {plain.line(one['task'], 60)}" if one["task"] else ""
         since = f"{local(one['since'])} ({_took(one['since'])})"
         doing = f", {plain.line(one['doing'], 180)}{task} since {since}"

@@ -71,9 +71,3 @@ class Browser:
 
     def named(self, *methods: str) -> list[dict[str, Any]]:
         return [one["params"] for one in self.events if one.get("method") in methods]
-
-    def held(self) -> tuple[int, int]:
-        """Nodes, and bytes of the heap, after a collection."""
-        self.call("HeapProfiler.collectGarbage")
-        nodes, heap = self.call("Memory.getDOMCounters"), self.call("Runtime.getHeapUsage")
-        return nodes["nodes"], heap["usedSize"]
