@@ -11,12 +11,7 @@ from kern.agents import codex, transcript
 from kern.model import Stage
 from kern.system import workspace
 
-RESULT: dict[str, Any] = {
-    "type": "result",
-    "subtype": "success",
-    "result": "done\n\nSUCCESS",
-    "num_turns": 2,
-}
+RESULT: dict[str, Any] = {"type": "result", "result": "done\n\nSUCCESS", "num_turns": 2}
 START: dict[str, Any] = {"type": "system", "subtype": "init", "tools": ["Read"], "version": "2.1.0"}
 SAID: dict[str, Any] = {
     "type": "assistant",
