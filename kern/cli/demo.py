@@ -28,8 +28,7 @@ def main() -> int:
     agent.chmod(0o755)
     sample(root)
     print(f"A sample repository: {root}", end="\n\n", flush=True)
-    for name in ("SPEC.md", "kern.toml"):
-        print(f"Its {name}:\n\n{(root / name).read_text('utf-8')}")
+    print(f"Its SPEC.md:\n\n{(root / 'SPEC.md').read_text('utf-8')}")
     print("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     _at_home_in(folder / "home")
     os.environ["KERN_DIR"] = str(folder / "kern")

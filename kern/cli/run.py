@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.cli.options import DELAY, ITERATIONS
+from kern.cli.options import ITERATIONS
 from kern.errors import Exit, UsageError
 from kern.fleet import run as fleet
 from kern.fleet import work, worktree
@@ -63,12 +63,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             return None
         if options.until_done:
             raise UsageError("kern -j has left tasks in progress", hint="first: kern -j 2")
-        options.jobs, options.delay = 1, DELAY
-    if options.delay not in (0.0, DELAY):
-        raise UsageError(
-            "DELAY is between a task and the next: leave it out, or -j",
-            hint="kern -j 2 carries out two tasks at once; kern 10 60 one after the other",
-        )
+        options.jobs = 1
     if not where:
         return fleet.run(site, options.jobs, console.of_worker)
     try:
