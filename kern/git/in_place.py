@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kern.git import history, refs
+from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Head, Repo, outermost
 from kern.git.room import Room
 from kern.model import Key
@@ -58,6 +59,7 @@ class InPlace(Room):
         self._base, target = tree, self._bare(tree)
         # Nothing has run since the last look: what a person changes meanwhile the next one finds.
         if self._seen != (target, len(process.RAN)) and (now := self._look()) != target:
+            self.set_repositories_aside()
             if now not in self._known:
                 self.save(self._known[-1], now)
             self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
@@ -71,9 +73,12 @@ class InPlace(Room):
         return []
 
     def _look(self) -> str:
-        """The tree as it is, once what git cannot add is out of the way."""
-        self.set_repositories_aside()
-        return self._bare(self.candidate())
+        """The tree as it is, where need be once what git cannot add is out of the way."""
+        try:
+            return self._bare(self.candidate())
+        except GitFailed:
+            self.set_repositories_aside()
+            return self._bare(self.candidate())
 
     def changed(self) -> list[str]:
         """What is not as HEAD has it, which may have moved since the documents were looked at."""

@@ -10,7 +10,8 @@ from kern.system import workspace
 
 def listed(home: Repo) -> list[str]:
     """Their paths, by the index."""
-    rows = home.paths("ls-files", "-z", "--stage")
+    there = (home.root / ".gitmodules").exists()
+    rows = home.paths("ls-files", "-z", "--stage") if there else []
     return [row.partition("\t")[2] for row in rows if row.startswith(SUBMODULE)]
 
 
