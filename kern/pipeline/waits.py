@@ -62,13 +62,12 @@ class Waits:
             self.count, self.waited = 0, 0.0
         seconds = max(min(pause(self.waited), self.most - self.waited), 0.0)
         since, until = self.caller.away, self.options.clock() + seconds
-        message = _away(since, fault.reason, until)
-        self.outage = events.Outage(message, since, until, seconds, self.count + 1)
-        if seconds or self.count:
-            self.caller.sink(self.outage)
+        message = f"the API has been away since {_clock(since)} ({fault.reason})"
         if not seconds:
-            message = f"{_away(since, fault.reason)}; {self._unwaited()}"
-            raise Outage(message, hint=fault.hint)
+            raise Outage(f"{message}; {self._unwaited()}", hint=fault.hint)
+        text = f"{message}; next try {_clock(until)}"
+        self.outage = events.Outage(text, since, until, seconds, self.count + 1)
+        self.caller.sink(self.outage)
         self._sleep(seconds, until)
 
     def _unwaited(self) -> str:
@@ -95,8 +94,5 @@ def pause(waited: float) -> float:
     return min(max(waited / 3, 5.0), 600.0) * random.uniform(0.9, 1.0)
 
 
-def _away(since: float, reason: str, until: float = 0.0) -> str:
-    """What is said of it; `until`: the next try."""
-    clock = [time.strftime("%H:%M", time.localtime(one)) for one in (since, until)]
-    again = f"; next try {clock[1]}" if until else ""
-    return f"the API has been away since {clock[0]} ({reason}){again}"
+def _clock(when: float) -> str:
+    return time.strftime("%H:%M", time.localtime(when))
