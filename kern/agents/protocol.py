@@ -37,9 +37,9 @@ class Call:
     root: str = ""  # the top level, where it is started
     obeyed: Sequence[str] = ()  # what is there of the project's files that it obeys
     nests: bool = True  # a sandbox that it makes can be: not within every one of kern's
-    # Label, command, seconds (0: as long as it takes) of those that send it back where it would end
-    # and they are red.
-    gates: Sequence[tuple[str, str, float]] = ()
+    # Label, command, seconds (0: as long as it takes), and how often it runs once more (None: as a
+    # gate does) of those that send it back where it would end and they are red.
+    gates: Sequence[tuple[str, str, float, int | None]] = ()
 
 
 class Start(NamedTuple):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kern import events, plain
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, OverBudget, Program
+from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
 from kern.events import Sink, StageStarted
@@ -225,7 +226,7 @@ class Caller:
             root=self.named(str(self.root)),
             obeyed=[name for name in agent.obeys if (self.root / name).exists()],
             nests=self.nests,
-            gates=[(one.label, one.command, one.timeout) for one in gates],
+            gates=[(one.label, one.command, one.timeout, repeats(one)) for one in gates],
         )
         start = agent.start(call)
         for name, text in {**start.files, **contract}.items():

@@ -7,7 +7,7 @@ from kern.agents.protocol import Call
 from kern.model import Aide, Needs, Role, Stage
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "pi")
-GATES = [("gate test", "true", 1.0)]
+GATES = [("gate test", "true", 9.0, None)]
 
 
 def needs(name: str, **env: str) -> Needs:

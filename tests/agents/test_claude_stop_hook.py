@@ -24,8 +24,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def ends(gates: Gates, said: str = "Did it.\n\nSUCCESS", run: str = "1") -> str:
+def ends(
+    found: Gates, said: str = "Did it.\n\nSUCCESS", run: str = "1", again: int | None = None
+) -> str:
     """What the agent is told; empty where it may end."""
+    gates = [(*gate, again) for gate in found]
     hook = claude_stop_hook.settings(gates)["hooks"]["Stop"][0]["hooks"][0]
     done = subprocess.run(
         shlex.split(hook["command"]),
@@ -76,6 +79,15 @@ def test_a_gate_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> 
     assert not subprocess.run(["pgrep", "-f", f"{tmp_path}/late"], capture_output=True).stdout
 
 
+@pytest.mark.parametrize(("again", "runs"), [(None, 2), (0, 1), (1, 2)])
+def test_a_red_gate_runs_once_more_before_it_goes_back(
+    tmp_path: Path, again: int | None, runs: int
+) -> None:
+    flaky = f"echo x >> {tmp_path}/ran; test $(wc -l < {tmp_path}/ran) -gt 1"
+    assert ("is red" in ends([("gate net", flaky, 0)], again=again)) is (runs == 1)
+    assert (tmp_path / "ran").read_text() == "x\n" * runs
+
+
 def test_two_stages_at_once_count_their_own_rounds() -> None:
     gates: Gates = [("gate check", "exit 1", 0)]
     assert "round 1" in ends(gates, run="a")
@@ -83,6 +95,6 @@ def test_two_stages_at_once_count_their_own_rounds() -> None:
 
 
 def test_its_own_time_out_is_one_that_a_timer_takes() -> None:
-    made = claude_stop_hook.settings(4 * [("gate check", "true", 0)])
+    made = claude_stop_hook.settings(4 * [("gate check", "true", 0, None)])
     hook = made["hooks"]["Stop"][0]["hooks"][0]
     assert 1000 * hook["timeout"] < 2**31
