@@ -86,7 +86,7 @@ class Fleet(loop.Loop):
         self.drawn = site.options.tick
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: how its kern settled the task
-        self.spent, self.away = journal.Spent(), False  # of the workers
+        self.spent, self.away = journal.Spent(), 0.0  # of the workers; since when their API is
         self.stack = contextlib.ExitStack()
         self.where = cache(
             lambda: self.stack.enter_context(worktree.fresh(site, self.yard))
@@ -167,10 +167,11 @@ class Fleet(loop.Loop):
         for record in self.journal.new():
             did = record.get("did")
             match record["kind"]:
-                case "outage" if self.away != (did != "over"):
-                    self.away = did != "over"  # each worker waits by itself
-                    span = record["since"], record["until"], record["seconds"]
-                    self.sink(Outage(record["text"], *span, int(self.away)))
+                case "outage" if bool(self.away) == (did == "over"):  # each worker waits by itself
+                    self.away = self.away or record["since"]
+                    span = self.away, record["until"], record["seconds"]
+                    self.sink(Outage(record["text"], *span, int(did != "over")))
+                    self.away *= did != "over"
                 case "work":
                     self.ends[str(record.get("branch"))] = record
                 case "stage" if did != "start":

@@ -155,20 +155,10 @@ def risk(text: str, proved: str = "") -> tuple[int, bool]:
 
 
 def outages(of: Story) -> tuple[int, float]:
-    """How many, and for how many seconds; those that several workers met at once are one."""
-    names = ("since", "until", "seconds")  # the last: of the wait that begins
-    spans = [[one.get(name) or 0.0 for name in names] for one in of.of("outage")]
-    count, total, end = 0, 0.0, 0.0
-    for since, until, still in sorted(spans):
-        count += since > end
-        total += max(until - still - max(since, end), 0.0)
-        end = max(end, until - still)
-    return count, round(total, 3)
-
-
-def waited(of: Story) -> str:
-    count, seconds = outages(of)
-    return f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
+    """How many, and for how many seconds, by what the run itself says of its workers' too."""
+    said = [one for one in of.of("outage") if "since" in one and "worker" not in one]
+    spans = {one["since"]: one["until"] - one["seconds"] for one in said}  # the last word of each
+    return len(spans), round(sum(max(end - since, 0.0) for since, end in spans.items()), 3)
 
 
 def forecast(history: History, tasks: int) -> str:

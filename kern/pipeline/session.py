@@ -228,22 +228,19 @@ def look_ahead(site: Site) -> None:
     if os.environ.get(process.FLEET):  # the run that started it has looked
         return
     for name in site.repo.hooks(*project.HOOKS, folder=site.hooks_folder):
-        _require_program(site.hooks_folder / name)
+        hook = site.hooks_folder / name
+        with hook.open("rb") as file:
+            program = re.match(r"#!\s*(?:\S*/env\s+)?([^\s-]\S*)", os.fsdecode(file.readline(400)))
+        if program and not shutil.which(program[1]):
+            raise UsageError(
+                f"no commit could be made: the {name} hook needs {program[1]}, which is not there",
+                hint=f"install it, or correct the first line of {hook}",
+            )
     for place in dict.fromkeys((site.repo.root, site.scope.folder)):
         if (free := shutil.disk_usage(place).free) < _ROOM:
             site.warn(f"{free >> 20} MB are free for {place}: a full disk ends the run")
     if site.options.watched and history.signs(site.repo):
         _sign(site)
-
-
-def _require_program(hook: Path) -> None:
-    with hook.open("rb") as file:
-        named = re.match(r"#!\s*(?:\S*/env\s+)?([^\s-]\S*)", os.fsdecode(file.readline(400)))
-    if named and not shutil.which(named[1]):
-        raise UsageError(
-            f"no commit could be made: the {hook.name} hook needs {named[1]}, which is not there",
-            hint=f"install it, or correct the first line of {hook}",
-        )
 
 
 def _sign(site: Site) -> None:

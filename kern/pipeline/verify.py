@@ -110,12 +110,9 @@ def _with_edits(site: Site, at: Situation) -> StageRecord:
         edited = {p: new for p, new in edited.items() if new != site.repo.entry(tree, p)}
     second = second.noting(run=site.caller.run)
     if edited and second.answer.code is Code.SUCCESS:
-        ref = site.keep(at.opened[0], f"{at.attempt}-before", second.tree, at.head.commit)
+        site.keep(at.opened[0], f"{at.attempt}-before", second.tree, at.head.commit)
         second = second.undecided(tree=site.repo.tree_with(second.tree, edited))
-        site.warn(
-            "changed since the task was implemented, and proven with the rest: "
-            f"{some(sorted(edited))}; as it was: git checkout {ref} -- PATH"
-        )
+        site.warn(f"mended since, and proven with the task: {some(sorted(edited))}")
     record.save(site.scope, second)
     site.rooms.work.accept(second.tree)
     return second

@@ -52,7 +52,8 @@ def _headline(end: RunEnded, run: Run) -> str:
 
 
 def _waits(of: Story) -> str:
-    return f", {waited}" if (waited := totals.waited(of)) else ""
+    count, seconds = totals.outages(of)
+    return f", waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
 
 
 def _counts(done: int, failed: int, bare: int, needs: Sequence[Need], holds: Sequence[Need]) -> str:
