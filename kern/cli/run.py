@@ -9,7 +9,9 @@ from kern import plain
 from kern.cli.options import ITERATIONS
 from kern.errors import Exit, UsageError
 from kern.fleet import run as fleet
-from kern.fleet import work, worktree
+from kern.fleet import worktree
+from kern.fleet.work import BRANCHES
+from kern.git import refs
 from kern.pipeline import loop
 from kern.pipeline.site import Options
 from kern.views.live import Console
@@ -50,8 +52,8 @@ def run(
 
 
 def _many(site: Any, options: Options, console: Console) -> int | None:
-    """The exit code where several tasks are to be carried out at once, or an earlier such run has
-    left some that are to be gone on with.
+    """The exit code where several tasks are to be carried out at once. What an earlier such run has
+    left is settled first by a run that goes on by itself.
     """
     where = options.scheduler
     if os.environ.get("KERN_FLEET"):
@@ -59,11 +61,11 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             worktree.set_up(site)
         return None
     if options.until_done or not (options.jobs or where):
-        if not work.has_begun(site.repo, site.scope.branch, site.documents.spec()[1]):
-            return None
-        if options.until_done:
-            raise UsageError("kern -j has left tasks in progress", hint="first: kern -j 2")
-        options.jobs = 1
+        # Worktrees, or what was printed there.
+        unfinished = (site.scope.folder / worktree.FOLDER).is_dir()
+        if unfinished or refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
+            fleet.settle(site)
+        return None
     if not where:
         return fleet.run(site, options.jobs, console.of_worker)
     try:

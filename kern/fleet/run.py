@@ -27,9 +27,9 @@ from kern.journal import history as journal
 from kern.journal import store
 from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Key, Marker, Outcome
-from kern.pipeline import facts, landing, loop, preflight, summary
+from kern.pipeline import facts, landing, loop, preflight, steps, summary
 from kern.pipeline.site import Site
-from kern.pipeline.table import Do, Settled
+from kern.pipeline.table import Do, Settled, resume
 from kern.spec import edit, order
 from kern.spec.parse import is_experiment
 from kern.system import process
@@ -70,6 +70,23 @@ def run(site: Site, jobs: int, tell: Tell, hire: Hire = here) -> int:
     yours = preflight.yours(site.repo, "workers")
     site.sink(replace(first, commands=asks, lands=f"{first.lands}; {where}", yours=yours))
     return fleet.run()
+
+
+def settle(site: Site) -> None:
+    """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
+    saved as a ref. What a killed agent has left is saved before gates use its room.
+    """
+    at = steps.look(site)
+    if resume(at.facts) in (Do.UNDO, Do.ABANDON):
+        steps.undo(site, at)
+    fleet = Fleet(site)
+    with fleet.stack:
+        fleet.take_up()
+        for one in fleet.again:
+            worktree.drop(site, fleet.yard, one)
+        while fleet.queue:
+            fleet.land()
+    worktree.tidy(site, fleet.yard, told=False)
 
 
 class Fleet(loop.Loop):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from kern import plain
-from kern.git.repository import Repo
 from kern.model import Key
 from kern.spec import edit, order
 from kern.spec.parse import Spec, Task, parse
@@ -63,11 +62,6 @@ def branch(onto: str, key: Key) -> str:
     identity = f"{onto}\0{key.parent}\0{key.text}\0{key.nth}"
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
     return f"{BRANCHES}{plain.slug(key.text)}-{digest[:6]}"
-
-
-def has_begun(repo: Repo, onto: str, spec: Spec) -> bool:
-    """Whether an earlier run has left work on a task that is to land on that branch."""
-    return any(repo.store.id(f"refs/heads/{branch(onto, one.key)}") for one in spec.tasks)
 
 
 def choose(

@@ -92,7 +92,7 @@ def test_surroundings_that_would_have_a_worker_test_the_persons_tree_are_refused
     assert fake.calls == []
 
 
-def test_plain_kern_goes_on_with_what_many_at_once_have_left(
+def test_plain_kern_settles_what_many_at_once_have_left(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
 ) -> None:
     spec(repo, git, "one", "two")
@@ -105,7 +105,8 @@ def test_plain_kern_goes_on_with_what_many_at_once_have_left(
     ran = kern("5", "0")
     assert ran.code == 0, ran.said
     assert left_over(git) == []
-    assert fake.stages.count("research") == 2
+    assert "an earlier run was killed while an agent implemented: its work" in ran.err
+    assert git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").endswith("/1-killed")
     assert git("log", "--format=%s").splitlines().count("do the task") == 2
 
 
