@@ -6,13 +6,16 @@ from kern import plain
 from kern.cli import commands as commands  # the app knows them by that
 from kern.cli.app import app as app
 from kern.cli.app import call
-from kern.errors import Interrupted, KernError
+from kern.errors import Interrupted, KernError, UsageError
 from kern.system import streams
 
 
 def main() -> None:
     streams.settle()
     try:
+        if (encoding := sys.getfilesystemencoding()) != "utf-8":
+            what = f"git's names of files are UTF-8, and this locale would take them for {encoding}"
+            raise UsageError(what, hint="PYTHONUTF8=1 kern; or set a locale of UTF-8")
         code = call(sys.argv[1:])
     except (KernError, Interrupted) as exc:
         code = _complain(exc)

@@ -89,6 +89,8 @@ class Memory:
 
     checked: bool = False  # whether the gates were seen on a tree without an agent's work
     proved: str = ""  # stage2.json as this process wrote it when it proved the change
+    # The message that hooks made of one, by HEAD and by the tree that they made.
+    passed: dict[tuple[str, str, str], str] = field(default_factory=dict)
     flaky: set[str] = field(default_factory=set)  # gates that were, in this run
     told: set[str] = field(default_factory=set)  # what is said once
 

@@ -65,7 +65,7 @@ def test_advice_that_is_no_file_of_the_project_is_not_handed_on(
     heard = inline(1)
     assert heard.code == 0, heard.err
     assert "<guidance>" not in fake.calls[0]["system"]
-    assert ("CLAUDE.md is a link out of the repository" in heard.err) == (how == "link out")
+    assert ("CLAUDE.md is a link out of the repository" in heard.err) == (how != "pipe")
 
 
 # -------------------------------------------------------------------- texts that instruct
