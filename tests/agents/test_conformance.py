@@ -6,6 +6,7 @@ where KERN_TEST_NAME names its program.
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,12 @@ def state(git: Git) -> tuple[str, ...]:
 
 
 def left_over() -> list[int]:
-    return [one.pid for one in marked(("KERN_RUN_ID", RUN))]
+    """What lives on; the system may need a moment for what was killed just now."""
+    for _ in range(20):
+        if not (there := [one.pid for one in marked(("KERN_RUN_ID", RUN))]):
+            break
+        time.sleep(0.1)
+    return there
 
 
 # -------------------------------------------------------------------- a task
