@@ -190,6 +190,8 @@ def _unfit(data: bytes, base: str) -> str:
         parsed = parse(data.decode("utf-8"))
     except UnicodeDecodeError:
         return "it is no UTF-8 text"
+    if b"\0" in data:
+        return "it is no text"
     if parsed.unclosed:
         return parsed.unclosed.said
     return "no task is left in it" if parse(base).tasks and not parsed.tasks else ""

@@ -124,7 +124,11 @@ def undo_mistakes(repo: Repo, head: Head) -> list[str]:
         repo.git("update-ref", "-m", "kern: branch back", ref, head.commit)
         mistakes.append(f"it removed the branch {head.branch}; restored")
     if head.branch != (branch := repo.branch()):
-        repo.git("symbolic-ref", "-m", "kern: switch back", "HEAD", ref)
+        why = ("-m", "kern: switch back")
+        if head.branch:
+            repo.git("symbolic-ref", *why, "HEAD", ref)
+        else:
+            repo.git("update-ref", "--no-deref", *why, "HEAD", head.commit)
         mistakes.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
     return mistakes
 
@@ -139,9 +143,13 @@ def stage(repo: Repo, tree: str) -> None:
 
 
 def restore_index(repo: Repo, before: bytes | None) -> None:
-    """As it was, where it is known: agents stage as a matter of course. Else as HEAD has it."""
+    """As it was, where it is known: agents stage as a matter of course. Else as HEAD has it, but
+    for kern's documents.
+    """
     if before is None:
-        repo.git("reset", "--quiet")
+        head = repo.head().commit
+        paths = repo.paths("diff-index", "--cached", "-z", "--no-renames", "--name-only", head)
+        repo.update_index({p: repo.entry(head, p) for p in paths if p not in DOCUMENTS})
     elif workspace.read(place := repo.git_dir / "index") != before:
         workspace.replace(place, before, mode=0o644)
 
@@ -167,7 +175,9 @@ class Ignored:
         if process.FLEET in os.environ:  # a worker's tree holds copies already
             return
         folder, left_out, room = self._folder(key, attempt), list[str](), [MOST_BYTES, MOST_FILES]
-        workspace.remove(folder.parent)
+        needed = {self._folder(one.task, one.attempt) for _, one in refs.starts(self.repo)}
+        for old in {*folder.parent.glob("*")} - (needed - {folder}):
+            workspace.remove(old)
         new = folder.with_name("new")
         with workspace.reported(folder), contextlib.ExitStack() as stack:
             new.mkdir(mode=0o700, parents=True)

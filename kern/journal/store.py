@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,16 +99,20 @@ class Journal:
 
 
 def append(path: Path, line: bytes) -> None:
-    """One write to the file's end, so that two worktrees' lines never mix. A line that was torn by
-    a power failure costs itself alone.
-    """
+    """One write to the file's end, so that two worktrees' lines never mix."""
     path.parent.mkdir(exist_ok=True)
-    with path.open("ab+", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - 1, 0))
-        torn = size > 0 and file.read(1) != b"\n"
-        if file.write(b"\n" * torn + line) < torn + len(line):
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        whole = b"\n" * torn + line  # a torn line costs itself alone
+        if os.write(descriptor, whole) < len(whole):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)
 
 
 def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:

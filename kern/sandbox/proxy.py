@@ -13,6 +13,7 @@ import socket
 import stat
 import threading
 import urllib.request
+import weakref
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Collection
 from urllib.parse import unquote, urlsplit
@@ -25,10 +26,12 @@ _ENDS = (OSError, ValueError, EOFError, asyncio.LimitOverrunError)  # of a conne
 _CONNECT_S = 30.0
 _CLOSING_S = 2.0
 _END = b"\r\n\r\n"
-_NOT = b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_REFUSED = b"HTTP/1.1 403 Forbidden by kern\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_FAILED = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _OPEN = b"HTTP/1.1 200 OK\r\n\r\n"
 _CLOSE = b"Connection: close"
 _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
+Tasks = weakref.WeakSet["asyncio.Task[None] | None"]
 Stream = tuple[StreamReader, StreamWriter]
 # Beside those of the link: neighbours that hand out a machine's keys.
 _METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
@@ -39,11 +42,12 @@ def request(head: bytes) -> tuple[str, int, bytes]:
     empty one. Raises ValueError.
     """
     method, url, version = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
-    parts = urlsplit(f"//{url}" if method == "CONNECT" else url)
-    if parts.scheme not in ("", "http") or not parts.hostname:
-        raise ValueError(url)
     if method == "CONNECT":
-        return parts.hostname, parts.port or 443, b""
+        host, _, port = url.rpartition(":")
+        return host.strip("[]"), int(port), b""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return parts.hostname, parts.port or 80, f"{method} {path} {version}".encode("latin-1")
 
@@ -62,9 +66,9 @@ def upstream(host: str) -> tuple[str, int, bytes] | None:
     parts = urlsplit(proxies.get("https") or proxies.get("http") or "")
     if not parts.hostname or urllib.request.proxy_bypass(host):
         return None
-    login = unquote(f"{parts.username}:{parts.password or ''}").encode()
-    field = b"Proxy-Authorization: Basic " + base64.b64encode(login)
-    return parts.hostname, parts.port or 80, field if parts.username else b""
+    login = ":".join(unquote(one) for one in (parts.username, parts.password) if one is not None)
+    field = b"Proxy-Authorization: Basic " + base64.b64encode(login.encode())
+    return parts.hostname, parts.port or 80, field if login else b""
 
 
 def is_own(way: socket.socket) -> bool:
@@ -122,17 +126,22 @@ class Relay:
 
     async def _serve_child(self, *handed: socket.socket) -> None:
         """Until it is gone."""
-        gone = asyncio.Event()
+        gone, connections = asyncio.Event(), Tasks()
         with contextlib.suppress(*_ENDS), contextlib.ExitStack() as served:
             child, *listening = map(served.enter_context, handed)
             for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
-                serve = functools.partial(self._serve, port)
+                serve = functools.partial(self._serve, connections, port)
                 served.callback((await asyncio.start_server(serve, sock=one)).close)
             self._loop.add_reader(child, gone.set)
             served.callback(self._loop.remove_reader, child)
             await gone.wait()
+        for connection in filter(None, connections):
+            connection.cancel()
 
-    async def _serve(self, port: int, client: StreamReader, back: StreamWriter) -> None:
+    async def _serve(
+        self, others: Tasks, port: int, client: StreamReader, back: StreamWriter
+    ) -> None:
+        others.add(asyncio.current_task())
         with contextlib.suppress(*_ENDS), contextlib.closing(back):
             if port:
                 await _splice((client, back), await _connected("127.0.0.1", port))
@@ -147,10 +156,10 @@ class Relay:
             server, out = await self._reached(host, port, proxy and proxy[:2])
         except PermissionError:
             self.refused(f"{plain.line(host, 100)}:{port}")
-            back.write(_NOT % b"403 Forbidden by kern")
+            back.write(_REFUSED)
             return
         except OSError:
-            back.write(_NOT % b"502 Bad Gateway")
+            back.write(_FAILED)
             return
         if proxy or line:
             first = head.partition(b"\r\n")[0] if proxy else line
@@ -192,13 +201,13 @@ async def _connected(host: str, port: int) -> Stream:
 
 
 async def _splice(child: Stream, server: Stream, *, once: bool = False) -> None:
-    """Both ways, until one of the two is gone. `once`: for one request."""
-    pumps = _pump(child[0], server[1]), _pump(server[0], child[1], ends=once)
-    ways = [asyncio.create_task(one) for one in pumps]
+    """Both ways, until the server has said all. `once`: for one request."""
+    asks = asyncio.create_task(_pump(child[0], server[1]))
     with contextlib.closing(server[1]):
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-    for one in ways:
-        one.cancel()
+        try:
+            await _pump(server[0], child[1], ends=once)
+        finally:
+            asks.cancel()
 
 
 async def _pump(source: StreamReader, sink: StreamWriter, *, ends: bool = False) -> None:
@@ -210,3 +219,5 @@ async def _pump(source: StreamReader, sink: StreamWriter, *, ends: bool = False)
         while data := await source.read(_CHUNK):
             sink.write(data)
             await sink.drain()
+    with contextlib.suppress(OSError):
+        sink.write_eof()

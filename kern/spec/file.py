@@ -18,9 +18,10 @@ from kern.model import SPEC, Key
 from kern.plain import decode, encode
 from kern.spec import order
 from kern.spec.parse import EXAMPLE, Spec, Task, parse
-from kern.system import workspace
+from kern.system import waits, workspace
 
 T = TypeVar("T")
+_PATIENCE = 3000  # hundredths of a second: many at once wait for each other
 
 
 def real(root: Path, name: str) -> Path:
@@ -135,12 +136,19 @@ class Documents:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Between reading and writing no other kern writes: a command beside a run, or many of them
-        at once. The kernel drops the lock with its holder; a file system may have none.
+        at once. The kernel drops the lock with its holder; one that is not to be had (a stopped
+        process, a file system without) is done without after a while.
         """
         folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with contextlib.suppress(OSError):
-                fcntl.flock(folder, fcntl.LOCK_EX)
+            for _ in range(_PATIENCE):
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    waits.sleep(0.01)
+                except OSError:
+                    break
             yield
         finally:
             os.close(folder)

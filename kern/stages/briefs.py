@@ -3,7 +3,7 @@ project's own advice to agents, the text of CLAUDE.md and AGENTS.md.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -66,7 +66,7 @@ def brief(
     above = spec.tasks[now.parent] if now and now.parent is not None else None
     works = form.stage is Stage.IMPLEMENT
     reads = works and all(protocol.find(by.agent).guidance for by in form.runners)
-    advice, damage = guidance(repo.root, by_itself=reads), learnings.faults[:_MOST_FAULTS]
+    advice, damage = guidance(on_disk(repo.root), by_itself=reads), learnings.faults[:_MOST_FAULTS]
     told = [] if works else [f"{LEARNINGS}: {fault}" for fault in damage]
     mode = "experiment" if is_experiment(task.text) else "implement"
     words = {
@@ -125,7 +125,7 @@ def commit(
 ) -> Prompt:
     """`refused`: why its first message did not pass."""
     again = f"A first message did not pass: {refused}\n\n" if refused else ""
-    advice = _unchanged(repo, old, new)
+    advice = before(repo, old)
     words = {
         "task": task_text(task),
         "trailer": trailer(task.key, imports.references(task)),
@@ -145,7 +145,7 @@ def judged(
     hints = [f"Tests that were there before: {weaker}"] if weaker else []
     diff = change.shown(repo, old, new, _room(form) - len(weaker) - 100)
     words = {"task": task_text(task), "criterion": criterion, "diff": [*hints, diff]}
-    advice = _unchanged(repo, old, new)
+    advice = before(repo, old)
     return compose(form, {**words, "guidance": advice.text}, advice.notices)
 
 
@@ -179,20 +179,28 @@ def task_text(task: Task, above: Task | None = None) -> str:
     return "\n".join([*part, *whole, task.text, *task.body, *notes.answers(task)])
 
 
-def _unchanged(repo: Repo, old: str, new: str) -> Guidance:
-    """None where the change is of it: in place its own words would stand there."""
-    touched = repo.changed(old, new).keys() & {*MAIN, COMMON}
-    return Guidance() if touched else guidance(repo.root)
+def before(repo: Repo, old: str) -> Guidance:
+    """As the tree before a change has it: what judges the change does not obey it."""
+
+    def read(name: str) -> bytes | None:
+        entry = repo.entry(old, name)
+        return repo.data(entry.blob) if entry and entry.mode.startswith("100") else None
+
+    return guidance(read)
 
 
-def guidance(root: Path, *, by_itself: bool = False) -> Guidance:
+def on_disk(root: Path) -> Callable[[str], bytes | None]:
+    return lambda name: workspace.read(real(root, name))
+
+
+def guidance(read: Callable[[str], bytes | None], *, by_itself: bool = False) -> Guidance:
     """The text of CLAUDE.md and AGENTS.md at the top level, once where both say the same; that of a
     folder an agent reads with its files. `by_itself`: the agent's CLI reads CLAUDE.md without kern.
     """
     names, notices = dict[str, str](), list[str]()  # by the text
     for name in (*MAIN, COMMON):
         try:
-            text = plain.decode(workspace.read(real(root, name)) or b"")
+            text = plain.decode(read(name) or b"")
         except KernError as exc:
             notices.append(f"not handed on: {exc}")
             continue

@@ -183,7 +183,8 @@ class Caller:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
         reply = result.answer or Answer()
-        reply = replace(reply, text=plain.masked(reply.text, hidden))
+        denied = tuple(plain.masked(call, hidden) for call in reply.denied)
+        reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         self.sink(
             events.StageFinished(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, reply.denied),

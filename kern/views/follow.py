@@ -91,6 +91,7 @@ class _Request(BaseHTTPRequestHandler):
         data = text.encode("utf-8", "replace")
         self.send_response_only(code)
         length = {"Content-Length": str(len(data)), "Content-Type": f"{kind}; charset=utf-8"}
+        length |= {"Refresh": "20"} if code == 503 else {}  # others were writing: it is there again
         for name, value in {**_HEADERS, **length, "Connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
