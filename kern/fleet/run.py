@@ -308,7 +308,7 @@ class Fleet(loop.Loop):
             what = f"no open task of {SPEC} any more: {plain.line(done.text, 200)}"
             site.warn(f"{what}: what was finished is saved as {ref}")
             return True
-        texts = self._papers(done)
+        texts = self._documents(done)
         try:
             new, proved = landing.on_top(
                 *(site, own, head.commit, task), texts=texts, proof=done.proved, where=self.where
@@ -337,10 +337,10 @@ class Fleet(loop.Loop):
         documents = self.site.documents
         landing.follow(self.repo, documents)
         documents.edit(lambda text, _: work.ticked(text, done.job.key, done.spec))
-        if after := self._papers(done)[LEARNINGS]:
+        if after := self._documents(done)[LEARNINGS]:
             documents.write(LEARNINGS, after)
 
-    def _papers(self, done: Work) -> dict[str, str | None]:
+    def _documents(self, done: Work) -> dict[str, str | None]:
         """The two as they stand on the disk, with what the task does to them."""
         documents = self.site.documents
         before = plain.decode(self.repo.content(done.job.base, LEARNINGS) or b"")

@@ -1,7 +1,6 @@
 """The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
 
 import contextlib
-import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -135,19 +134,15 @@ class Loop:
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
         announced, count = False, 0
-        for step in itertools.count():
+        for step in range(MOST_STEPS + 1):
             at = self._look()
             do = self.due = resume(at.facts)
             if do in _LONG:
                 self.site.steered.check_requests()
             self.sink(Traced(f"next: {do}"))
             count += do in (Do.SELECT, Do.ABANDON)
-            if count > MOST_BEGUN or step > MOST_STEPS:
-                raise KernError(
-                    "the task in progress comes to no end: is it reworded again and again?",
-                    hint=f"does a hook stash {SPEC}, or an agent write it? git stash list; then "
-                    "run kern again; kern -v shows the steps",
-                )
+            if count > MOST_BEGUN:
+                break
             if at.key and not announced and do not in (Do.SELECT, Do.ABANDON):
                 self.sink(TaskStarted(at.key.text, number, "" if step else do))
                 announced = True
@@ -167,7 +162,11 @@ class Loop:
             if settled:
                 self._settle(settled)
                 return True
-        raise AssertionError
+        raise KernError(
+            "the task in progress comes to no end: is it reworded again and again?",
+            hint=f"does a hook stash {SPEC}, or an agent write it? git stash list; then run kern "
+            "again; kern -v shows the steps",
+        )
 
     def _look(self) -> Situation:
         """What is true. Raises KernError where the branch was switched under the run."""

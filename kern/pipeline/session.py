@@ -56,7 +56,7 @@ def begin(
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
     called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
     """
-    repo, papers, parsed, settings = preflight.prepare(folder, empty=empty)
+    repo, documents, parsed, settings = preflight.prepare(folder, empty=empty)
     bounds = replace(settings.budget, run=options.max_cost or settings.budget.run)
     settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
     templates = agents.foreseen(repo.root, settings)
@@ -96,7 +96,7 @@ def begin(
             if notice:
                 here.warn(notice)
         _tidy(here, killed.run if killed else "")
-        preflight.tasks(repo, papers, empty=empty)
+        preflight.tasks(repo, documents, empty=empty)
         by = agents.paid(crew)
         yield replace(here, payer=by, sandbox=sandbox, awake=keeper, templates=templates)
 
@@ -143,8 +143,10 @@ def _in_rooms(
     rooms = Rooms(repo, room, sandbox.means is Means.BWRAP, mounted, place)
     gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
     gates.furnish = lambda tree, mounted: rooms.for_proof(tree, repo.head(), mounted=mounted)
-    papers, hooks = documents(repo), home.hooks_folder()
-    here = Site(*(repo, caller.scope, papers, caller, gates, home, hooks, rooms, steered, options))
+    hooks = home.hooks_folder()
+    here = Site(
+        *(repo, caller.scope, documents(repo), caller, gates, home, hooks, rooms, steered, options)
+    )
     if mounted and home.root != repo.root:
         caller.named = partial(wall.named, places={repo.root: home.root})
     if place:
