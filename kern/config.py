@@ -5,7 +5,6 @@ executed by reading it.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from kern import models, plain, toml
 from kern.model import HIDDEN, Aide, Role, Stage
@@ -68,6 +67,8 @@ class Spent:
 class Budget(Spent):
     """What may be spent; 0: no bound."""
 
+    stage_tokens: float = 0  # in one process of an agent
+
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
         for what, most, used in (("run", self.run, spent.run), ("task", self.task, spent.task)):
@@ -89,7 +90,7 @@ class Budget(Spent):
 
     def left_tokens(self, spent: Spent) -> float:
         bounds = (self.run_tokens, spent.run_tokens), (self.task_tokens, spent.task_tokens)
-        rests = [most - used for most, used in bounds if most]
+        rests = [most - used for most, used in (*bounds, (self.stage_tokens, 0)) if most]
         return max(min(rests), 1) if rests else 0
 
 
@@ -160,27 +161,10 @@ _GATE = toml.command(
 )
 
 
-class Tokens(float):
-    """A bound of them, where others are US dollars."""
-
-
-_COUNT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?([kM]?) tokens")
-_BOUND = toml.value('US dollars, or a text like "50M tokens"; 0 for no bound', toml.is_amount)
-
-
-def _bound(value: Any) -> float:
-    count = _COUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    return (
-        Tokens(float(count[1]) * {"k": 1e3, "M": 1e6}.get(count[2], 1)) if count else _BOUND(value)
-    )
-
-
-def _budget(value: Any) -> Budget:
-    bounds = _BOUNDS(value).items()
-    return Budget(**{f"{key}_tokens" if type(one) is Tokens else key: one for key, one in bounds})
-
-
-_BOUNDS = toml.table({"run": _bound, "task": _bound, "stage": "take it out, or bound the task"})
+_USD = toml.value("US dollars; 0 for no bound", toml.is_amount)
+_TOKENS = toml.value("a number of tokens; 0 for no bound", toml.is_amount, "5_000_000")
+_COSTS = toml.table({"run": _USD, "task": _USD, "stage": "take it out, or bound the task"})
+_COUNTS = toml.table(dict.fromkeys(("run", "task", "stage"), _TOKENS))
 # Within the working tree: what lies elsewhere is none of a worktree's.
 _PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
 _WORKTREE = toml.table(
@@ -205,7 +189,8 @@ _ROWS: toml.Rows = {
     **_SINGLE,
     "gates": toml.each(_GATE),
     "stages": models.BY_ROLE,
-    "max_cost": _budget,
+    "max_cost": _COSTS,
+    "max_tokens": _COUNTS,
     "worktree": _WORKTREE,
     "commands": models.COMMANDS,
     "sandbox": toml.table({**dict.fromkeys(OPENS, toml.texts("texts")), "mode": _MINE}),
@@ -215,7 +200,6 @@ _ROWS: toml.Rows = {
     "models": 'write [stages.ROLE], and below it: model = "NAME"',
     "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '
     'test = { run = "make test", timeout = "20m" }',
-    "max_tokens": 'write [max_cost], and below it: task = "5M tokens"',
     "max_minutes": "kern --until 07:00 ends a run",
     **dict.fromkeys(_NOTHING, "take it out: kern does without it"),
     "branch": "git switch -c NAME, then kern",
@@ -233,11 +217,12 @@ def parse(data: bytes | str) -> Settings:
     data = data.encode("utf-8", "replace") if isinstance(data, str) else data
     settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
     http, stages = settings.get("agent", {}).get("http"), settings.get("stages", {})
+    tokens = {f"{what}_tokens": most for what, most in settings.get("max_tokens", {}).items()}
     return Settings(
         gates=tuple(Gate(name, **row) for name, row in settings.get("gates", {}).items()),
         timeouts={role: row["timeout"] for role, row in stages.items() if "timeout" in row},
         models=models.of_settings(stages),
-        budget=settings.get("max_cost", Budget()),
+        budget=Budget(**settings.get("max_cost", {}), **tokens),
         commands=settings.get("commands", {}),
         asks=settings.get("sandbox", {}),
         endpoint=http and replace(http, theirs=True),

@@ -28,7 +28,7 @@ from kern.stages.prompts import Prompt, announced
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
-RAISE = "raise it ([max_cost] in kern.toml; --max-cost) and run {}: it resumes"
+RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run {}: it resumes"
 CUT_OFF = "cut off before it answered"
 REST_S = 900.0  # for an agent that says no time: then it is asked again
 TRIES = 3

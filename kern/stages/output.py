@@ -101,7 +101,7 @@ class Watch:
             if self.most and sum(self.used.values()) > self.most:
                 raise BudgetReached(
                     f"{self.stage} stage: the agent used up its {self.most:,.0f} tokens",
-                    hint="raise it ([max_cost] in kern.toml) and run kern again: it resumes",
+                    hint="raise it ([max_tokens] in kern.toml) and run kern again: it resumes",
                 )
         self.tick(seconds, silent)
 

@@ -71,10 +71,11 @@ def test_an_agent_that_used_up_what_is_left_ends_the_run_and_is_no_attempt(
     assert inline(1).code == 0
 
 
+@pytest.mark.parametrize("bound", ["run", "stage"])
 def test_an_agent_that_uses_up_its_tokens_is_ended_and_that_is_no_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+    repo: Path, git: Git, fake: Fake, inline: Inline, bound: str
 ) -> None:
-    toml(repo, git, "[max_cost]\nrun = '60 tokens'\n")
+    toml(repo, git, f"[max_tokens]\n{bound} = 60\n")
     works = {"acts": [["Bash", {"command": "ls"}]] * 2, "run": ["echo half > half"], "sleep": 60}
     fake.script(implement=[works, GREEN])
     ended = inline(1)
