@@ -155,9 +155,3 @@ def combined(first: Result, second: Result) -> Result:
     spent = first.seconds + second.seconds
     flaky = "" if second.red else f"red at first ({first.how}){_last(first)}"
     return replace(second, seconds=spent, flaky=flaky)
-
-
-def risks(results: list[Result], flaky_before: set[str]) -> str:
-    """What the proof of a change says of gates that were not `known` to be flaky before it."""
-    new = [result.name for result in results if result.flaky and result.name not in flaky_before]
-    return f"; a risk of this change: {plain.some(new)} was not flaky before it" if new else ""

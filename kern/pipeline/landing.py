@@ -37,7 +37,6 @@ _BOTH = (
     "now, behind ======= what the task made of it. Make one of them, so that both "
     "intents hold, and leave no such marker"
 )
-_MOST_NAMED = 3  # commits, in a note
 
 
 def waits(site: Site, head: str, new: str) -> bool:
@@ -158,7 +157,7 @@ def on_top(
     repo, base = site.repo, commit.parents[0]
     merged, collisions = _merged(repo, commit, head)
     if collisions:
-        others = f"{_landed_since(repo, base, head)} in {some(sorted(collisions))}"
+        others = f"{verify.commits_since(repo, base, head)} in {some(sorted(collisions))}"
         raise Refused(f"it collides with {others}", _BOTH, merged)
     whole = project.with_documents(site, merged, texts)
     if not (proof and head == base):
@@ -195,10 +194,10 @@ def _proven(
     looks = where() if required.shown or site.caller.settings.hidden else site
     run = partial(_gate, looks, tree=whole, head=head)
     try:
-        return "".join(verify.witness(looks, required, task, head, whole, run))
+        return verify.witness(looks, required, task, head, whole, run)
     except Objection as exc:
         more = "its gates were green there, and with what has landed since this one is red"
-        without = _landed_since(site.repo, commit.parents[0], head)
+        without = verify.commits_since(site.repo, commit.parents[0], head)
         why = f"{exc}; it was green without {without}" if without else str(exc)
         refused = Refused(why, more, merged)
         refused.facts |= {"red": exc.facts["red"]}
@@ -217,12 +216,6 @@ def _gate(site: Site, gate: Gate, tree: str, head: str) -> Result:
         end = end.against(before.red)
     site.sink(GateEnded(end))
     return end
-
-
-def _landed_since(repo: Repo, base: str, head: str) -> str:
-    since = history.since(repo, base, head) or ()
-    names = (f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST_NAMED:])
-    return ", ".join(names)
 
 
 def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> StageRecord:
