@@ -272,7 +272,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     working |= {("memory.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.prompts", "jinja2")}  # a look fills no prompt
     working |= {("stages.call", "tenacity")}  # only after a fault
-    working |= {("pipeline.isolation", "kern")}  # the relay, with asyncio: only where a run begins
+    working |= {("pipeline.isolation", "kern")}  # the relay: only where a run begins
     working |= {("views.status", "kern")}  # the workers, where a run has several
     working |= {("memory.search", name) for name in ("numpy", "safetensors", "tokenizers")}
     assert {one for one in late if one[0] not in commands} <= drawing | working

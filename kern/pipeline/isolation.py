@@ -89,7 +89,7 @@ def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         if mode is Mode.OFF:
             yield plan
             return
-        from kern.sandbox.proxy import Relay  # with asyncio, which most commands do without
+        from kern.sandbox.proxy import Relay  # with urllib, which most commands do without
 
         short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"
         relay_folder = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
@@ -101,7 +101,7 @@ def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
             confine.homes(plan.own)
         sandbox = confine.chosen(mode, replace(plan, relay=folder / "relay"))
         if sandbox.means is Means.BWRAP and sandbox.apart:
-            run.callback(Relay(str(sandbox.relay), sandbox.hosts, refused).close)
+            Relay(str(sandbox.relay), sandbox.hosts, refused)
         done = threading.Event()
         thread = threading.Thread(target=_renew, args=(sandbox, done), daemon=True)
         thread.start()
