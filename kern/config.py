@@ -2,7 +2,6 @@
 executed by reading it.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -40,12 +39,8 @@ class Gate:
     hidden: str | None = None  # of a hidden one: the folder that is laid over the tree
 
     @property
-    def known_red(self) -> bool:
-        return self.red == "known"
-
-    @property
     def shown(self) -> str:
-        suffix = " (known to be red)" if self.known_red else ""
+        suffix = " (known to be red)" if self.red else ""
         return f"{self.name or 'of the task'}: {self.command}{suffix}"
 
     @property
@@ -146,7 +141,7 @@ class Settings:
 
 
 _SINGLE: toml.Rows = {
-    "agents": models.agents,
+    "agents": models.AGENTS,
     "max_wait": toml.seconds,
     "keep": toml.texts("paths"),
     "strict_tests": toml.flag,
@@ -157,71 +152,37 @@ _GATE = toml.command(
     room=toml.flag,
     again=toml.one_of([0, 1]),
     red=toml.one_of(["known"], 'red = "known"'),
-    known_red='write red = "known"',
 )
 
 
 _USD = toml.value("US dollars; 0 for no bound", toml.is_amount)
 _TOKENS = toml.value("a number of tokens; 0 for no bound", toml.is_amount, "5_000_000")
-_COSTS = toml.table({"run": _USD, "task": _USD, "stage": "take it out, or bound the task"})
-_COUNTS = toml.table(dict.fromkeys(("run", "task", "stage"), _TOKENS))
 # Within the working tree: what lies elsewhere is none of a worktree's.
 _PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
-_WORKTREE = toml.table(
-    {
-        "copy": toml.texts(
-            "paths within the repository", _PATH, 'copy = [".env", "conf/local.yml"]'
-        ),
-        "setup": toml.value("a command", toml.is_text, 'setup = "uv sync --frozen"'),
-        "link": "take it out: in a sandbox workers see what git ignores in your tree; without one "
-        "setup makes it (kern help guide)",
-    }
-)
-_MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
-ELSEWHERE: toml.Rows = {  # what neither file says any more
-    "awake": "take it out: KERN_AWAKE=off in the environment says it",
-    "remote": "git remote add kern URL, in the repository",
-    "scheduler": "kern --scheduler host:8786",
-    "fleet": "git remote add kern URL, and kern --scheduler host:8786",
-}
-_NOTHING = ("probes", "snapshot", "max_failures", "max_rounds", "large_file", "search")
+_PATHS = toml.texts("paths within the repository", _PATH, 'copy = [".env", "conf/local.yml"]')
 _ROWS: toml.Rows = {
     **_SINGLE,
     "gates": toml.each(_GATE),
     "stages": models.BY_ROLE,
-    "max_cost": _COSTS,
-    "max_tokens": _COUNTS,
-    "worktree": _WORKTREE,
+    "max_cost": toml.table({"run": _USD, "task": _USD}),
+    "max_tokens": toml.table(dict.fromkeys(("run", "task", "stage"), _TOKENS)),
+    "worktree": toml.table({"copy": _PATHS, "setup": toml.text}),
     "commands": models.COMMANDS,
-    "sandbox": toml.table({**dict.fromkeys(OPENS, toml.texts("texts")), "mode": _MINE}),
-    "agent": toml.table({"http": models.endpoint, "output": "take it out: kern chooses"}),
-    # ------------------------------------------------------------ as earlier kerns had them
-    **ELSEWHERE,
-    "models": 'write [stages.ROLE], and below it: model = "NAME"',
-    "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '
-    'test = { run = "make test", timeout = "20m" }',
-    "max_minutes": "kern --until 07:00 ends a run",
-    **dict.fromkeys(_NOTHING, "take it out: kern does without it"),
-    "branch": "git switch -c NAME, then kern",
-    "jobs": "kern -j 4",
-    **dict.fromkeys(("notify", "hidden"), _MINE),
+    "sandbox": toml.table(dict.fromkeys(OPENS, toml.texts("texts"))),
+    "agent": toml.table({"http": models.endpoint}, 'agents = ["NAME"]'),
 }
-
-
-# `agent = "http"` above the tables, which TOML takes for the whole of [agent.http] below.
-_AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]*\3)")
 
 
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
+    settings = toml.read(data, FILE, _ROWS)
     http, stages = settings.get("agent", {}).get("http"), settings.get("stages", {})
+    timeouts = {role: row.pop("timeout") for role, row in stages.items() if "timeout" in row}
     tokens = {f"{what}_tokens": most for what, most in settings.get("max_tokens", {}).items()}
     return Settings(
         gates=tuple(Gate(name, **row) for name, row in settings.get("gates", {}).items()),
-        timeouts={role: row["timeout"] for role, row in stages.items() if "timeout" in row},
-        models=models.of_settings(stages),
+        timeouts=timeouts,
+        models={role: models.Choice(**row) for role, row in stages.items() if row},
         budget=Budget(**settings.get("max_cost", {}), **tokens),
         commands=settings.get("commands", {}),
         asks=settings.get("sandbox", {}),

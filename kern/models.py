@@ -4,7 +4,6 @@ The command line counts before the front matter of a project's own prompt, that 
 and that before what kern's own prompts say.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -77,36 +76,20 @@ def told(by: Mapping[Role, str]) -> str:
 
 # As the vendors have them: opus, claude-opus-4-1, opus[1m], us.anthropic.claude-x-v1:0, arn:…/…
 MODEL = toml.matching(r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}", "a model's name", 'model = "opus"')
-AGENT = toml.matching(r"(?a)[A-Za-z0-9][\w.-]{0,63}", "an agent's name", 'agent = "NAME"')
+_NAME = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
+AGENT = toml.matching(_NAME, "an agent's name", 'agent = "NAME"')
+AGENTS = toml.texts("names", _NAME, 'agents = ["NAME"]; the first runs, the others stand in for it')
 EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
 FIELDS = {"model": MODEL, "effort": EFFORT, "agent": AGENT}
 
 
-def _argv(value: Any) -> tuple[str, ...]:
-    sound = isinstance(value, list) and value and value[0]
-    if not sound or any(not isinstance(word, str) or "\0" in word for word in value):
-        raise toml.Wrong("{} must be a list of words, the program first", '["llm", "{model}"]')
-    return tuple(value)
-
-
+_WORDS = toml.value(
+    "a list of words, the program first",
+    lambda got: isinstance(got, list) and got[:1] and all(isinstance(one, str) for one in got),
+    '["llm", "{model}"]',
+)
 BY_ROLE = toml.table(dict.fromkeys(ROLES, toml.table({**FIELDS, "timeout": toml.seconds})))
-COMMANDS = toml.each(_argv)
-
-
-def agents(value: Any) -> tuple[str, ...]:
-    """The first runs, the others stand in for it."""
-    if not isinstance(value, list) or len({*map(str, value)}) < len(value):
-        raise toml.Wrong('{} must be a list of names, each once, like ["NAME"]')
-    return tuple(map(AGENT, value))
-
-
-def of_settings(stages: Mapping[Role, Mapping[str, Any]]) -> Choices:
-    """Of `[stages.ROLE]`."""
-    choices = {
-        role: Choice(**{key: row[key] for key in FIELDS if key in row})
-        for role, row in stages.items()
-    }
-    return {role: choice for role, choice in choices.items() if choice != NO_CHOICE}
+COMMANDS = toml.each(lambda got, where: tuple(_WORDS(got, where)))
 
 
 def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
@@ -115,8 +98,8 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
     """
     by_role = _by_role(models, THINKING, MODEL, "--model")
     run_by = _by_role(agents, ROLES, AGENT, "--agent")
-    choices = {role: Choice(by_role.get(role, ""), "", run_by.get(role, "")) for role in ROLES}
-    return {role: choice for role, choice in choices.items() if choice != NO_CHOICE}
+    named = [role for role in ROLES if role in by_role or role in run_by]
+    return {role: Choice(by_role.get(role, ""), "", run_by.get(role, "")) for role in named}
 
 
 def _by_role(
@@ -132,7 +115,7 @@ def _by_role(
                 f"{option}: no agent of kern is named {plain.line(word, 80)!r}",
                 hint=f"one of {', '.join(ROLES)}; say: {option} commit=NAME",
             )
-        result |= dict.fromkeys(roles, toml.checked(name, reader, option, ""))
+        result |= dict.fromkeys(roles, str(reader(name, option)))
     return result
 
 
@@ -158,40 +141,22 @@ class Endpoint:
         return (line,) if self.theirs else ()
 
 
-def _url(value: Any) -> str:
-    """Without what follows `/v1`. Nothing of it may hide where it leads, or hold a password, which
-    others would see.
-    """
-    text = value.strip() if isinstance(value, str) else ""
-    text = re.sub(r"(/chat/completions)?/?$", "", text.removesuffix("/"))
-    if not re.fullmatch(_URL, text):
-        hint = f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"'
-        raise toml.Wrong("{} must be an http or https URL, with no password in it", hint)
-    return text
-
-
-def _key(value: Any) -> str:
-    """What stands there is not repeated: it may be the key itself."""
-    if not isinstance(value, str) or not re.fullmatch(_VARIABLE, value):
-        what = "{} must be the name of a variable of the environment, and not the key itself"
-        raise toml.Wrong(what, 'key = "OPENAI_API_KEY"')
-    return value
-
-
 _ENDPOINT = toml.table(
     {
-        "url": _url,
+        "url": toml.matching(_URL, "an http or https URL, with no password in it", _EXAMPLE),
         "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
-        "key": _key,
-        "turns": "take it out: the time-out of the stage bounds it",
-        "quiet": "take it out: the time-out of the stage bounds it",
+        "key": toml.matching(
+            _VARIABLE,
+            "the name of a variable of the environment, and not the key itself",
+            'key = "OPENAI_API_KEY"',
+        ),
     }
 )
 
 
-def endpoint(value: Any) -> Endpoint:
+def endpoint(got: Any, where: str) -> Endpoint:
     """The table, as the person's own: see `theirs`."""
-    row = _ENDPOINT(value)
+    row = _ENDPOINT(got, where)
     if "url" not in row:
-        raise toml.Wrong("{}.url is missing", _EXAMPLE)
-    return Endpoint(**row)
+        raise UsageError(f"{where}.url is missing", hint=_EXAMPLE)
+    return Endpoint(**{**row, "url": row["url"].rstrip("/")})

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kern import models, plain, toml
-from kern.config import ELSEWHERE, OPENS, PERSON, Gate, Settings
 from kern.config import FILE as CONFIG
+from kern.config import OPENS, PERSON, Gate, Settings
 from kern.models import Endpoint
 
 FILE = PERSON
@@ -43,33 +43,24 @@ class Person:
     hidden: Mapping[str, Gate] = field(default_factory=dict)  # by the top level of a repository
 
 
-_BY_VARIABLE = "take it out: KERN_SANDBOX=off (or bwrap) in the environment says it"
-_MODE = toml.one_of([*Mode], "kern help safety")
 _HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
 _HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
-_TABLE = toml.table(
-    {
-        "mode": _BY_VARIABLE,
-        **dict.fromkeys(OPENS, toml.texts("texts")),
-        "network": toml.texts("hosts", _HOST, _HOSTS),
-        "hide": "take it out: of your home folder nothing is seen but what read and write name",
-        "hosts": "name them in network",
-        "image": "take it out",
-    }
-)
 _ROWS: toml.Rows = {
-    "sandbox": _TABLE,
+    "sandbox": toml.table(
+        {
+            **dict.fromkeys(OPENS, toml.texts("texts")),
+            "network": toml.texts("hosts", _HOST, _HOSTS),
+        }
+    ),
     "agent": toml.table({"http": models.endpoint}),
     "notify": toml.text,
     "hidden": toml.each(toml.command(folder=toml.text)),
-    **ELSEWHERE,
-    "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
 }
 
 
 def mode(value: str, where: str) -> Mode:
     """Raises UsageError."""
-    return Mode(toml.checked(value, _MODE, where, ""))
+    return Mode(toml.one_of([*Mode], "kern help safety")(value, where))
 
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:

@@ -48,7 +48,7 @@ class Gates:
         """Where `exact` lies. `before`: the task, whose stage files its output is none of."""
         room = self.furnish(exact, gate.room)
         end = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
-        return replace(end, strict=gate.strict, known_red=gate.known_red)
+        return replace(end, strict=gate.strict, known_red=bool(gate.red))
 
     def remember(self, gate: Gate, tree: str, end: Result) -> Result:
         self._ended[tree, gate.name, gate.command] = end

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from kern import models, toml
+from kern import models
 from kern.agents import command, protocol
 from kern.config import Settings
 from kern.errors import UsageError
@@ -170,7 +170,7 @@ def read(role: Role, text: str, origin: str) -> Template:
     if wrong := next(_faults(role, text, header, used), None):
         raise UsageError(f"{origin}{wrong[0]}", hint=wrong[1])
     fields = ((key, reader) for key, reader in models.FIELDS.items() if header.get(key))
-    by = {key: toml.checked(header[key], one, f"{origin}: {key}", "") for key, one in fields}
+    by = {key: reader(header[key], f"{origin}: {key}") for key, reader in fields}
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
     parts = (below, above) if line else (body, "")
     return Template(role, (Choice(**by),), *parts, origin)

@@ -63,26 +63,13 @@ def test_every_setting_is_read() -> None:
     ("text", "hint"),
     [
         ("[models]\njudge = 'opus'", "[stages.ROLE]"),
-        ("[timeouts]\ngate = 9", "[stages.ROLE]"),
-        ("[agent]\noutput = 'json'", "take it out"),
         ("[gates]\na = { run = 'a', known_red = true }", 'red = "known"'),
-        ("[probes]\nport = 'echo 8080'", "take it out"),
-        ("max_failures = 9", "take it out"),
         ("max_cost.stage = 9", "bound the task"),
-        ("[worktree]\nlink = ['deps']", "take it out"),
-        ("awake = false", "KERN_AWAKE=off"),
-        *((f"{word} = 1", "git remote add kern URL") for word in ("fleet", "remote")),
-        ("max_minutes = 9", "--until"),
-        ("max_rounds = 9", "take it out"),
-        ("large_file = 9", "take it out"),
-        ("search = []", "take it out"),
-        ("branch = 'x'", "git switch"),
-        ("jobs = 4", "kern -j 4"),
-        *((f"{word} = 1", person.FILE) for word in ("notify", "hidden")),
+        ("notify = 1", person.FILE),
     ],
 )
 def test_an_old_setting_names_the_new_one(text: str, hint: str) -> None:
-    with pytest.raises(UsageError, match=r"there is no .* any more") as caught:
+    with pytest.raises(UsageError, match="is gone") as caught:
         config.parse(text)
     assert caught.value.hint and hint in caught.value.hint
 
@@ -90,16 +77,16 @@ def test_an_old_setting_names_the_new_one(text: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[worktree]\ncopies = []", "unknown setting worktree.copies"),
+        ("[worktree]\ncopies = []", "worktree.copies is no setting"),
         ('[worktree]\ncopy = ["../x"]', "copy must be a list of paths within the repository"),
         ('[worktree]\ncopy = ["a/.git/b"]', "worktree.copy must be"),
-        ("[worktree]\nsetup = 3", "worktree.setup must be a command"),
+        ("[worktree]\nsetup = 3", "worktree.setup must be a text"),
         ("[gates]\na = {}", "gates.a must be a command"),
-        ("max_cost.run = '9 apples'", "max_cost.run must be US dollars; 0 for no bound, not '9"),
+        ("max_cost.run = '9 apples'", "max_cost.run must be US dollars; 0 for no bound"),
         ("max_tokens.run = '5M'", "max_tokens.run must be a number of tokens; 0 for no bound"),
-        ("[stages]\ncoder = { model = 'opus' }", "unknown setting stages.coder"),
+        ("[stages]\ncoder = { model = 'opus' }", "stages.coder is no setting"),
         ("stages.judge = 'opus'", "stages.judge must be a table"),
-        ("stages.judge.model = '--opt'", "stages.judge.model must be a model's name, not '--opt'"),
+        ("stages.judge.model = '--opt'", "stages.judge.model must be a model's name"),
         ("stages.judge.effort = 'quick'", "stages.judge.effort must be one of low, medium"),
     ],
 )
