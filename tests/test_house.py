@@ -51,7 +51,7 @@ PURE = (
     *(f"spec.{name}" for name in ("reapply", "commands", "imports")),
     *(f"journal.{name}" for name in ("history", "totals", "sentences")),
     *(f"agents.{name}" for name in ("claude", "command", "faults", "opencode", "pi")),
-    *(f"stages.{name}" for name in ("answer", "belief", "proposal")),
+    *(f"stages.{name}" for name in ("answer", "belief")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),
     "fleet.work",

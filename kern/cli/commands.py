@@ -100,7 +100,7 @@ def plan(
     from kern.cli import plan as planning
     from kern.cli.asking import leave
     from kern.models import of_options
-    from kern.stages.proposal import Mode
+    from kern.stages.plan import Mode
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")

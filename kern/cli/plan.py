@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kern import plain
 from kern.cli.asking import agreed, difference, terminal
-from kern.errors import Asked, Exit, KernError, UsageError
+from kern.errors import Asked, Exit, UsageError
 from kern.git import repository
 from kern.memory import capture
 from kern.memory.entries import LONGEST, Entry, appended, numbers
@@ -21,8 +21,7 @@ from kern.models import Choices
 from kern.pipeline import place, session
 from kern.pipeline.review import goal as goal_of
 from kern.pipeline.site import Leave, Options
-from kern.stages.plan import Planner
-from kern.stages.proposal import Mode
+from kern.stages.plan import Mode, Planner, refusal
 from kern.views.live import Console
 
 LONGEST_GOAL = 100_000  # characters
@@ -55,15 +54,15 @@ def plan(
         purpose = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
 
     def ask(planner: Planner) -> Proposal:
-        proposal = planner.ask(mode, purpose)
-        if proposal.wrong:
-            raise planner.refusal(proposal.wrong)
+        plan = planner.ask(mode, purpose)
+        if plan.wrong:
+            raise refusal(plan, SPEC)
         old, unchanged = planner.documents.spec_text(), f"nothing to add to {SPEC}"
-        new = old if proposal.done else planner.planned(old, proposal, stated).text
-        if proposal.done:
-            unchanged = f"nothing is missing: {plain.line(proposal.done)}"
-        take = partial(planner.take, proposal, stated)
-        return Proposal(difference(SPEC, old, new), unchanged, planner.answer, take)
+        new = old if plan.done else planner.planned(old, plan, stated).text
+        if plan.done:
+            unchanged = f"nothing is missing: {plain.line(plan.done)}"
+        take = partial(planner.take, plan, stated)
+        return Proposal(difference(SPEC, old, new), unchanged, plan.answer, take)
 
     return _consulted(folder, leave, models, SPEC, ask, yes=yes, dry=dry)
 
@@ -81,14 +80,13 @@ def tidy(folder: Path, leave: Leave, *, yes: bool, dry: bool) -> int:
         return Exit.OK
 
     def ask(planner: Planner) -> Proposal:
-        proposal = planner.tidy()
-        if proposal.wrong:
-            hint = f"{LEARNINGS} is untouched; the answer: {planner.tidied}"
-            raise KernError(f"the answer is refused: {proposal.wrong}", hint=hint)
-        why = proposal.done or "all that is proposed stands there already"
+        plan = planner.ask(Mode.TIDY)
+        if plan.wrong:
+            raise refusal(plan, LEARNINGS)
+        why = plan.done or "all that is proposed stands there already"
         unchanged = f"nothing to change in {LEARNINGS}: {plain.line(why)}"
-        change = difference(LEARNINGS, proposal.before, proposal.text)
-        return Proposal(change, unchanged, planner.tidied, partial(planner.relearn, proposal))
+        change = difference(LEARNINGS, plan.before, plan.text)
+        return Proposal(change, unchanged, plan.answer, partial(planner.relearn, plan))
 
     return _consulted(folder, leave, {}, LEARNINGS, ask, yes=yes, dry=dry)
 

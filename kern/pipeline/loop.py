@@ -35,9 +35,6 @@ MOST_STEPS = 200  # of one iteration; the table's longest is far below: more mea
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
 _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.PROVE, Do.COMMIT)
-_BEGINS = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT)
-# The tree holds no agent's work then: the gates tell how things stand before the first task.
-_UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
@@ -74,8 +71,7 @@ class Loop:
         Else from commits that wait to land, as from those that have; a worker's all land.
         """
         site, at = self.site, facts.look(self.site)
-        do = resume(at.facts)
-        if site.rooms.place and not at.start and do in _BEGINS and self._pays(do):
+        if site.rooms.place and not at.start and (at.facts.active or self._pays()):
             preflight.require_clean(site.rooms.place.changed())
         if site.rooms.mounted and process.FLEET not in os.environ:
             site.repo.ahead = waiting_refs(site.repo)
@@ -90,8 +86,8 @@ class Loop:
             self._iterations()
             landing.check(self.site)
         except Asked:
-            stopped = "the next task" if self.due is Do.SELECT else self.due
-            stopped = "; ".join(filter(None, (stopped, self._unfinished())))
+            due = "the next task" if self.due is Do.SELECT else self.due
+            stopped = "; ".join(filter(None, (due, self._unfinished())))
         except BaseException as exc:
             error = exc
             if isinstance(exc, Interrupted):
@@ -148,12 +144,9 @@ class Loop:
                 announced = True
             if do is Do.SELECT:
                 landing.land(self.site)
-            if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
-                with self.waits.patience():
-                    project.check(self.site)
-                continue  # it may have taken long
-            if do is Do.SELECT:
-                if not steps.take_next(self.site, self.passed_over, self.wanted):
+                if not self.site.memory.checked and self._pays():
+                    project.check(self.site)  # it may take long
+                elif not steps.take_next(self.site, self.passed_over, self.wanted):
                     return False
                 continue
             settled = None
@@ -175,9 +168,9 @@ class Loop:
             raise switched(self.branch, at.head.name)
         return at
 
-    def _pays(self, do: Do) -> bool:
-        """Whether an agent is about to be paid."""
-        if do is not Do.SELECT or self.options.until_done:
+    def _pays(self) -> bool:
+        """Whether an agent is to be paid, before there is a task."""
+        if self.options.until_done:
             return True
         return order.select(self.site.documents.spec()[1], self.passed_over) is not None
 
@@ -206,8 +199,10 @@ class Loop:
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""
         parsed, caller = None, self.site.caller
-        with contextlib.suppress(KernError):
+        with contextlib.suppress(KernError):  # what lacks is for the next run's end
             parsed = self.site.documents.spec()[1]
+            if error is None:
+                session.drop_old(self.site)
         end = summary.of(
             *(self.settled, parsed, error),
             seconds=time.monotonic() - self.began,
@@ -217,9 +212,6 @@ class Loop:
             until=bool(stopped) and self.site.steered.late,
         )
         summary.name_unsigned(self.site, self.settled)
-        if error is None:
-            with contextlib.suppress(KernError):  # the next run's end tries again
-                session.drop_old(self.site)
         self.sink(replace(end, called=self.options.called))
         return end.exit_code
 

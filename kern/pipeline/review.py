@@ -6,14 +6,13 @@ from kern.config import ROUNDS
 from kern.errors import KernError, UsageError
 from kern.model import Marker
 from kern.pipeline.site import Site
-from kern.stages import proposal
-from kern.stages.plan import Planner
-from kern.stages.proposal import Mode
+from kern.stages import briefs
+from kern.stages.plan import Mode, Planner
 
 
 def goal(root: Path, text: str) -> str:
     """What SPEC.md, that text, states; it may be empty where specifications say it all."""
-    goals = "\n\n".join(proposal.goals(text))
+    goals = "\n\n".join(briefs.goals(text))
     if not goals and not any(root.glob("specs/**/*.md")):
         raise UsageError(
             "there is no goal to hold the work against",
@@ -50,7 +49,7 @@ class Reviews:
         if plan.wrong or not (plan.titles or plan.done):
             why = plan.wrong or "it lists nothing but tasks that are done already"
             raise KernError(
-                f"the review's answer is refused: {why} ({self.planner.answer})",
+                f"the review's answer is refused: {why} ({plan.answer})",
                 hint="ask again: kern --until-done; or write the task into SPEC.md yourself",
             )
         self.planner.take(plan)

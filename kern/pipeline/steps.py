@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kern.errors import KernError
 from kern.model import Key, Marker, Saved
-from kern.pipeline import attempt, commit, facts, implement, research, settle, verify
+from kern.pipeline import attempt, commit, facts, implement, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import CLOSE, Site, drop_start
 from kern.pipeline.table import Do, Settled
@@ -76,6 +76,6 @@ STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
     Do.PROVE: verify.prove,
     Do.UNDO: undo,
     Do.CONCLUDE: commit.conclude,
-    Do.RESEARCH: research.research,
+    Do.RESEARCH: implement.research,
     Do.IMPLEMENT: implement.implement,
 }

@@ -137,9 +137,10 @@ def _with_edits(site: Site, at: Situation) -> StageRecord:
 def _proven(site: Site, at: Situation) -> dict[str, object]:
     """What is to be noted of a change that nothing stands against. Raises Objection."""
     tree = attempt.candidate(site, at)
-    if not site.repo.changed(*at.second.change):
+    change = site.repo.changed(at.head.commit, tree)
+    if not site.repo.changed(*at.second.change) or (site.rooms.place and not change):
         raise Objection(UNCHANGED, Cause.OTHER)
-    _check_files(site, site.repo.changed(at.head.commit, tree))
+    _check_files(site, change)
     required = project.checks(site, at.opened[1])
     proved = witness(
         *(site, required, at.opened[1], at.head.commit, tree),

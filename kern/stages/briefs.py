@@ -23,7 +23,6 @@ from kern.spec.notes import Checks
 from kern.spec.parse import Kind, Spec, Task, is_experiment
 from kern.stages import change
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN, Prompt, Template, compose
-from kern.stages.proposal import goals
 from kern.system import workspace
 
 RECENT_COMMITS = 10
@@ -32,6 +31,7 @@ _MOST_OF_A_NEIGHBOUR = 200  # characters: with the goal, six lines of about 300 
 _LONGEST_MESSAGE = 240  # characters
 _MOST_FAULTS = 5  # of LEARNINGS.md, said at a time
 _TRAILER = "Kern-Task: "
+GOAL = r"(?m)^\ufeff?> \*\*Goal:\*\*(.*(?:\n>(?! \*\*Goal:\*\*).*)*)(?:\n|\Z)"
 _MOST_GUIDANCE = 40_000  # characters of all of it
 NOTHING: Mapping[str, Sequence[str]] = {}
 
@@ -43,6 +43,12 @@ class Guidance(NamedTuple):
 
 def recent(repo: Repo) -> list[str]:
     return [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)]
+
+
+def goals(text: str) -> list[str]:
+    """What a SPEC.md wants to reach, each as it was given."""
+    lines = re.findall(GOAL, text.replace("\r", ""))
+    return [re.sub(r"\n> ?", "\n", quoted).strip() for quoted in lines]
 
 
 def brief(

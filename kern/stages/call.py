@@ -48,8 +48,7 @@ class Said:
 
     reply: Answer
     fault: str = ""
-    idle: bool = False  # by its transcript, none of its calls can have written
-    acted: bool = True  # so far as is known, it called a tool
+    acted: bool = True  # so far as is known, a call of its can have changed a file
     doubt: str = ""  # why it is not to be believed, although it was asked once more
 
 
@@ -194,7 +193,7 @@ class Caller:
         )
         if stage is Stage.RESEARCH and not (why or reply.text.strip()):
             raise TransientFault(f"{stage} stage: the answer is empty")
-        return Said(reply, why, result.only_reads(agent), result.acted)
+        return Said(reply, why, not result.only_reads(agent))
 
     def _run(
         self,

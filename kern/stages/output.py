@@ -41,11 +41,6 @@ class Output:
         kinds = dict.fromkeys(kind for one in messages for kind in one)
         return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
 
-    @property
-    def acted(self) -> bool:
-        """False where it shows what it does, and called nothing."""
-        return not self.acts or any(act.calls for act in self.acts)
-
     def only_reads(self, agent: Agent) -> bool:
         """Whether no call of an agent that tells of its calls can have written: it shows them, or
         it answered in its first turn.

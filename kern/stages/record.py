@@ -40,7 +40,7 @@ class StageRecord:
     red: Red | None = None
     cause: str = Cause.OTHER.value  # what it failed over, where it did
     fault: str = ""
-    acted: bool = True  # stage 2 called a tool, as far as is known
+    acted: bool = True  # stage 2 can have changed a file, as far as is known
     fixed: int = 0  # how often hooks changed the task's files, or the branch moved under them
     told: Mapping[str, str] = field(default_factory=dict)  # of LEARNINGS.md: texts by their ids
     commit: str = ""  # the task's, noted before the branch moves to it
