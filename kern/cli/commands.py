@@ -133,7 +133,6 @@ def add(
 ) -> None:
     """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import tasks
-    from kern.spec import commands
 
     if ((yes or dry_run) and task != "-") or ((after or gate or judge) and task == "-"):
         raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
@@ -141,8 +140,7 @@ def add(
         if task == "-":
             tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
         else:
-            new = commands.New(task, after or (), gate or (), judge or ())
-            tasks.add(Path.cwd(), new)
+            tasks.add(Path.cwd(), task, after or (), gate or (), judge or ())
 
 
 @app.command(rich_help_panel="Tasks")

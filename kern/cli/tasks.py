@@ -5,7 +5,8 @@ SPEC.md afresh before it writes.
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from kern import plain
@@ -18,7 +19,7 @@ from kern.model import SPEC
 from kern.pipeline import landing, place
 from kern.spec import commands, imports, notes, order
 from kern.spec import edit as editing
-from kern.spec.commands import Edited, New
+from kern.spec.commands import Edited
 from kern.spec.file import Documents
 from kern.spec.parse import Spec, Task, parse
 from kern.stages import prompts
@@ -50,17 +51,19 @@ def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None
     print(plain.line(documents.update(apply), 1000))
 
 
-def add(folder: Path, new: New) -> None:
+def add(
+    folder: Path, title: str, after: Sequence[str], gates: Sequence[str], judges: Sequence[str]
+) -> None:
     """Where there is no SPEC.md, or only the example, it begins one."""
     documents = _opened(folder)[1]
+    fresh = parse(editing.NO_TASKS)
+    added = partial(commands.add, title=title, after=after, gates=gates, judges=judges)
     if documents.read(SPEC) is None and documents.form(SPEC) is None:
-        commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file
+        added(editing.NO_TASKS, fresh)  # refused before the file
         documents.write(SPEC, editing.NO_TASKS)
 
     def change(text: str, parsed: Spec) -> Edited:
-        if prompts.is_example(text):
-            text, parsed = editing.NO_TASKS, parse(editing.NO_TASKS)
-        return commands.add(text, parsed, new)
+        return added(editing.NO_TASKS, fresh) if prompts.is_example(text) else added(text, parsed)
 
     _change(documents, change)
 

@@ -156,6 +156,7 @@ _BULLETS = frozenset("-*+0123456789")  # with which a list item may begin
 _OPENING = re.compile(
     r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:(`{3,})[^`]*|(~{3,}).*|(<!--)(?!.*-->).*)$"
 )
+_COMMENT = "-->"  # ends one
 _NEARLY = re.compile(r">\s*\*{0,2}(?:gates?|judges?)\b", re.I)
 
 
@@ -182,17 +183,15 @@ class _Reader:
         self.stack: list[int] = []  # of the tasks whose block the line may belong to
         self.seen: dict[tuple[str, str], int] = {}
         self.diagnostics: list[Diagnostic] = []
-        self.closer = ""  # what ends the fence or comment that is open
+        self.closer = ""  # a pattern: what ends the fence or comment that is open
         self.opened = 0
 
     def take(self, number: int, line: str, stripped: str) -> None:
         item = _ITEM.match(line) if stripped[0] in _BULLETS else None
         marker = _MARKERS.get(item["mark"]) if item else None
         if self.closer:  # it belongs to what the opening line belonged to
-            bare = stripped.rstrip()
-            fence = bare.startswith(self.closer) and not bare.strip(self.closer[0])
-            closed = self.closer in bare if self.closer == "-->" else fence
-            self.closer = "" if closed else self.closer
+            if re.search(self.closer, stripped.rstrip()):
+                self.closer = ""
             self._own(number, line)
         elif item and marker is None:
             self._complain(number, f"malformed task marker [{item['mark']}]: use [ ], [~] or [x]")
@@ -213,7 +212,8 @@ class _Reader:
             self._complain(number, "this is no check: write > **Gate:** … below its task, indented")
         self._own(number, line, note, stripped)
         if opening := _OPENING.match(stripped.rstrip()):
-            self.closer = "-->" if opening[3] else opening[1] or opening[2]
+            fence = opening[1] or opening[2]
+            self.closer = rf"\A{fence[0]}{{{len(fence)},}}\Z" if fence else _COMMENT
             self.opened = number
 
     def _complain(self, number: int, message: str) -> None:
@@ -264,9 +264,9 @@ class _Reader:
     def spec(self) -> Spec:
         unclosed = None
         if self.closer:
-            what = "comment" if self.closer == "-->" else "code fence"
-            hides = "what stands below it"
-            self._complain(self.opened, f"the {what} opened here is never closed and hides {hides}")
+            what = "comment" if self.closer == _COMMENT else "code fence"
+            hides = f"the {what} opened here is never closed and hides what stands below it"
+            self._complain(self.opened, hides)
             unclosed = self.diagnostics[-1]
         self._leave(-1)
         return Spec(tuple(self.tasks), tuple(self.diagnostics), unclosed)

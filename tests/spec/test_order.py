@@ -35,17 +35,12 @@ A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
             1,
             "waits for itself: p (line 1) -> s (line 2) -> p",
         ),
-        (
-            "- [ ] p\n  > **After:** s\n  - [ ] s\n",
-            1,
-            "waits for itself: p (line 1) -> s (line 3) -> p",
-        ),
+        ("- [ ] p\n  > **After:** s\n  - [ ] s\n", 3, "waits for itself: s (line 3) -> s"),
         (
             "- [ ] p\n  > **After:** q\n  - [ ] s\n- [ ] q\n  > **After:** s\n",
-            1,
-            "waits for itself: p (line 1) -> q (line 4) -> s (line 3) -> p",
+            3,
+            "waits for itself: s (line 3) -> q (line 4) -> s",
         ),
-        ("- [ ] a\n- [ ] a\n  > **After:** a\n", 2, "waits for itself: a (line 2) -> a"),
         ("- [ ] a\n  > **After:** nope\n", 2, "After names no task in SPEC.md: 'nope'"),
         ("- [ ] a\n  > **After:**\n", 2, "After names no task in SPEC.md: ''"),
         (
