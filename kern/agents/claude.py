@@ -146,4 +146,4 @@ def _admit(env: Mapping[str, str], *, root: bool) -> None:
         raise protocol.Unusable("claude refuses to work unattended as root", _ORDINARY)
 
 
-AGENT = protocol.brought("claude", start=start, read=read, watch=watch, admit=_admit)
+AGENT = protocol.brought("claude", start, read, watch, admit=_admit)

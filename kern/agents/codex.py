@@ -94,4 +94,4 @@ def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
     return counts | {"cache_creation_input": stored, "cache_read_input": cached}
 
 
-AGENT = protocol.brought("codex", start=start, read=read, watch=watch)
+AGENT = protocol.brought("codex", start, read, watch)

@@ -73,10 +73,9 @@ def unanswered(agent: Agent, end: Ended) -> AgentError:
     lines = [line for line in end.stderr.splitlines() if line.strip()]
     complaint = next((line for line in lines if "error" in line.lower()), "".join(lines[-1:]))
     fault = of_api(agent, complaint)
-    if complaint and not isinstance(fault, TryAgain):
+    if complaint and (fault.away or not isinstance(fault, TryAgain)):
         return fault
-    how = f"{agent.name} exited {end.code} without an answer{f': {complaint}' if complaint else ''}"
-    return TryAgain(how, away=bool(complaint) and fault.away)
+    return TryAgain(f"{agent.name} exited {end.code} without an answer: {complaint or 'no word'}")
 
 
 def wait(message: str) -> float:

@@ -96,4 +96,4 @@ def _error(message: str, status: int = 0, answer: Answer | None = None) -> Agent
     return faults.of_api(AGENT, text, status=code or None, answer=answer)
 
 
-AGENT = protocol.brought("gemini", start=start, read=read, watch=watch)
+AGENT = protocol.brought("gemini", start, read, watch)

@@ -130,4 +130,4 @@ def _tokens(steps: Iterable[Object]) -> dict[str, int]:
     return found | {"output": found.get("output", 0) + thought}
 
 
-AGENT = protocol.brought("opencode", start=start, read=read, watch=watch)
+AGENT = protocol.brought("opencode", start, read, watch)

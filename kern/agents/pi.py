@@ -66,4 +66,4 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     return answer
 
 
-AGENT = protocol.brought("pi", start=start, read=read, watch=watch)
+AGENT = protocol.brought("pi", start, read, watch)

@@ -136,7 +136,7 @@ class Agent:
     login: str  # what a person does who is not logged in
     program: str = ""  # what is started: a name on PATH, or a path; empty: its name
     variable: str = ""  # of the environment: names the program to start in its place
-    oldest: tuple[int, ...] = ()  # version that works; empty where it has none
+    oldest: list[int] = field(default_factory=list)  # version that works; empty where it has none
     status: Sequence[str] = ()  # its arguments that print whether it is logged in
     logged_out: str = ""  # a pattern of what these print where it is not
     keys: Sequence[str] = ()  # variables that hold a key, so that it needs no login
@@ -156,7 +156,6 @@ class Agent:
     def __post_init__(self) -> None:
         self.program = self.program or self.name
         self.variable = self.variable or f"KERN_{self.name.upper()}"
-        self.oldest = tuple(self.oldest)
 
     def offers(self, role: Role) -> Sequence[str]:
         return self.tools.get(role, self.tools[Aide.JUDGE])
@@ -187,14 +186,13 @@ def facts() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
 
 
-def brought(name: str, **own: Any) -> Agent:
+def brought(name: str, start: Any, read: Any, watch: Any, **own: Any) -> Agent:
     """An agent that kern brings: its functions, and what `facts.toml` says of it."""
     table = facts()
-    for place in table[name].get("places", ()):
-        more = table["vendors"] if place.pop("vendors", False) else {}
-        place |= {key: [*place.get(key, ()), *words] for key, words in more.items()}
-    places = {"places": [Place(**place) for place in table[name].pop("places", ())]}
-    return Agent(name=name, **places | table[name] | own)
+    row = table[name]
+    places = [*row.pop("places", ()), *([table["vendors"]] if row.pop("vendors", False) else ())]
+    facets = {"places": [Place(**place) for place in places]} | row | own
+    return Agent(name=name, start=start, read=read, watch=watch, **facets)
 
 
 def foreign(model: str, agent: str) -> bool:
@@ -229,7 +227,7 @@ def find(name: str) -> Agent:
     return agent
 
 
-def version(text: str) -> tuple[int, ...]:
+def version(text: str) -> list[int]:
     """The first version number in a text, as three numbers; empty where there is none."""
     match = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
-    return tuple(map(int, match.groups())) if match else ()
+    return [*map(int, match.groups())] if match else []

@@ -84,8 +84,8 @@ def test_what_a_call_names_is_passed_on() -> None:
 
 
 def test_a_version_in_a_text() -> None:
-    assert version("claude version 10.20.30-beta") == (10, 20, 30)
-    assert version("2.1") == version("") == ()
+    assert version("claude version 10.20.30-beta") == [10, 20, 30]
+    assert version("2.1") == version("") == []
 
 
 # -------------------------------------------------------------------- the transcript

@@ -63,7 +63,7 @@ def test_an_api_that_is_away_is_told_from_what_may_only_pass(
     if said:
         told = faults.unanswered(CLI, Ended(1, f"Error: {said}\n"))
         assert type(told) is TryAgain
-        assert told.message.startswith("cli exited 1 without an answer: ")
+        assert told.message.startswith("cli exited 1 without an answer: ") is not away
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_end_without_an_answer_says_what_stderr_says() -> None:
     found = faults.unanswered(CLI, Ended(1, "Warning: x\nError: Invalid API key\n"))
     assert (type(found), found.hint) == (Unusable, CLI.login)
     found = faults.unanswered(CLI, Ended(3, ""))
-    assert (type(found), found.message) == (TryAgain, "cli exited 3 without an answer")
+    assert (type(found), found.message) == (TryAgain, "cli exited 3 without an answer: no word")
     assert type(faults.unanswered(CLI, Ended(-9))) is TryAgain
     assert type(faults.unanswered(CLI, Ended(-9, overflow=100_000_000))) is Failed
 

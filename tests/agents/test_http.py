@@ -37,9 +37,10 @@ def test_calls_are_shown_as_they_are_made() -> None:
 
 
 def test_a_model_is_named_and_the_key_is_not() -> None:
-    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", contract="/c")).argv[-1])
-    assert (given["model"], given["key"], given["contract"]) == ("big", "GW_KEY", "/c")
-    assert json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])["model"] == "own"
+    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", effort="low")).argv[-1])
+    assert (given["body"], given["key"]) == ({"model": "big", "reasoning_effort": "low"}, "GW_KEY")
+    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])
+    assert given["body"] == {"model": "own"}
     with pytest.raises(UsageError, match="research stage: no model is named"):
         http.agent(Endpoint(URL)).start(Call("py", Stage.RESEARCH, ""))
 
