@@ -154,9 +154,7 @@ def answer(
 
     with options.said(as_json):
         if task == "-" and not text:
-            from kern.cli import reply
-
-            reply.answer(Path.cwd())
+            tasks.take_notice(Path.cwd())
         else:
             tasks.answer(Path.cwd(), task, " ".join(text or ()))
 
@@ -291,24 +289,22 @@ def init(
     trust: options.Trusted = False,
 ) -> None:
     """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import asking, project
+    from kern.cli import asking, offered, project
 
     if agents:
-        from kern.cli import skill
-
-        skill.init(Path.cwd())
-        return
-    project.init(Path.cwd(), asking.leave(trust), run=not no_run)
+        offered.skill(Path.cwd())
+    else:
+        project.init(Path.cwd(), asking.leave(trust), run=not no_run)
 
 
 @app.command(rich_help_panel="Set up", hidden=True)
 def ci(what: Annotated[str, Argument(metavar="init")] = "", yes: options.Yes = False) -> None:
     """Write two GitHub workflows: a night's tasks, and an issue's, each as a draft pull request."""
-    from kern.cli import workflows
+    from kern.cli import offered
 
     if what != "init":
         raise UsageError("kern ci does one thing: it writes workflows", hint="kern ci init")
-    workflows.init(Path.cwd(), yes=yes)
+    offered.workflows(Path.cwd(), yes=yes)
 
 
 @app.command(rich_help_panel="Set up")

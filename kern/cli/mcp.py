@@ -125,10 +125,9 @@ def _words(name: str, arguments: Mapping[str, Any]) -> list[str]:
         raise UsageError(f"no tool is named {plain.line(name, 40)!r}: there are {there}")
     takes = ", ".join((*tool.arguments, *tool.options, *tool.lists)) or "no arguments"
     for key, value in arguments.items():
-        if len(str(value)) > _LONGEST:
-            raise UsageError(f"{plain.line(key, 40)!r} is longer than {_LONGEST:,} characters")
-        if not _is_sound(tool, key, value):
-            raise UsageError(f"{plain.line(key, 40)!r} is not one of what {name} takes: {takes}")
+        if len(str(value)) > _LONGEST or not _is_sound(tool, key, value):
+            what = f"{plain.line(key, 40)!r} is not one of what {name} takes, or too long: {takes}"
+            raise UsageError(what)
     if missing := [one for one in tool.arguments if one not in arguments]:
         raise UsageError(f"{name} needs {' and '.join(missing)}")
     options = [f"--{key}={arguments[key]}" for key in tool.options if key in arguments]

@@ -3,8 +3,10 @@ SPEC.md afresh before it writes.
 """
 
 import contextlib
+import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,18 +27,13 @@ from kern.spec.parse import Spec, Task, parse
 from kern.stages import prompts
 from kern.system import lock, workspace
 
+_MOST_BYTES = 1 << 20  # of a notice
 _COPY = "kern/SPEC.edited.md"  # in the git folder; it stays where the text could not be taken
 
 
 def _opened(folder: Path) -> tuple[Repo, Documents]:
     repo = repository.open_at(folder)
     return repo, place.documents(repo)
-
-
-def to_answer(folder: Path) -> Documents:
-    if os.environ.get("KERN_ROOT"):
-        raise KernError("an agent cannot answer: a person decides", hint="kern in a terminal")
-    return _opened(folder)[1]
 
 
 def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None:
@@ -126,7 +123,7 @@ def _alone(repo: Repo) -> Iterator[None]:
 
 def answer(folder: Path, words: str, text: str) -> None:
     """Below the open question of a task; without a task, what is asked."""
-    documents = to_answer(folder)
+    documents = _to_answer(folder)
     _, parsed = documents.spec()
     if not words:
         for one in (questions := notes.waiting(parsed)):
@@ -136,10 +133,16 @@ def answer(folder: Path, words: str, text: str) -> None:
             print("no task waits for an answer")
         return
     index = order.named(words, [task.text for task in parsed.tasks])
-    take_answer(documents, index + 1, parsed.tasks[index], text)
+    _take(documents, index + 1, parsed.tasks[index], text)
 
 
-def take_answer(documents: Documents, number: int, task: Task, text: str) -> None:
+def _to_answer(folder: Path) -> Documents:
+    if os.environ.get("KERN_ROOT"):
+        raise KernError("an agent cannot answer: a person decides", hint="kern in a terminal")
+    return _opened(folder)[1]
+
+
+def _take(documents: Documents, number: int, task: Task, text: str) -> None:
     typed = plain.line(text, len(text) + 1)
     if len(typed) > editing.NOTE_LIMIT:
         what = f"an answer has at most {editing.NOTE_LIMIT} characters, not {len(typed)}"
@@ -157,6 +160,40 @@ def take_answer(documents: Documents, number: int, task: Task, text: str) -> Non
     documents.edit_task(task.key, apply)
     print(f"answered: {plain.line(task.text, 160)}", file=sys.stderr)
     print("next: kern (a run in progress picks it up by itself)", file=sys.stderr)
+
+
+def take_notice(folder: Path) -> None:
+    """The JSON that `notify` was given, from standard input: each answer in it, where its question
+    is still the open one.
+    """
+    documents, late = _to_answer(folder), list[str]()
+    for name, question, text in _answers(sys.stdin.buffer.read(_MOST_BYTES + 1)):
+        for number, task in enumerate(documents.spec()[1].tasks, 1):
+            noted = notes.pending(task)
+            if task.text == name and noted and notes.same(question, noted):
+                _take(documents, number, task, text)
+                break
+        else:
+            late.append(plain.line(question or name, 160))
+    if late:
+        hint = "kern answer lists those that are"
+        raise KernError(f"the question is not open any more: {'; '.join(late)}", hint=hint)
+
+
+def _answers(data: bytes) -> list[tuple[str, str, str]]:
+    """Task, question and answer: of the notice about one question, or of those at a run's end."""
+    try:
+        notice = json.loads(data) if len(data) <= _MOST_BYTES else {}
+        rows = [one for one in (notice, *notice.get("questions", ())) if "answer" in one]
+        answers = [(one["task"], one.get("text", one.get("why")), one["answer"]) for one in rows]
+    except (ValueError, RecursionError, TypeError, AttributeError, KeyError):
+        answers = []
+    if not answers or not all(isinstance(text, str) for one in answers for text in one):
+        raise UsageError(
+            "that is no JSON object, of at most 1 MiB, with a task, its question and an answer",
+            hint='what notify was given, with "answer": "…" beside "why": kern help settings',
+        )
+    return answers
 
 
 def edit(folder: Path) -> None:
@@ -178,7 +215,7 @@ def edit(folder: Path) -> None:
         raise UsageError(f"what the editor left is not taken: {why}", hint=hint)
 
     def change(now: str, _: Spec) -> tuple[str, str]:
-        new = plain.decode(data) if now == base else _merged(repo, copy, base, now)
+        new = _merged(repo, copy, base, now)
         return new, difference(SPEC, now, new)
 
     print(documents.update(change))
@@ -190,11 +227,11 @@ def edit(folder: Path) -> None:
 def _unfit(data: bytes, base: str) -> str:
     """Why what the editor left is no list of tasks."""
     try:
-        parsed = parse(data.decode("utf-8"))
+        parsed = parse(text := data.decode("utf-8"))
     except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
         return "it is no UTF-8 text"
-    if b"\0" in data:
-        return "it is no text"
     if parsed.unclosed:
         return parsed.unclosed.said
     return "no task is left in it" if parse(base).tasks and not parsed.tasks else ""
@@ -202,14 +239,11 @@ def _unfit(data: bytes, base: str) -> str:
 
 def _merged(repo: Repo, copy: Path, base: str, now: str) -> str:
     """The person's lines in the text as it is now: a run may have written there meanwhile."""
-    before, there = copy.with_suffix(".base"), copy.with_suffix(".now")
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        before, there = Path(folder, "before"), Path(folder, "now")
         before.write_bytes(plain.encode(base))
         there.write_bytes(plain.encode(now))
         code, out, _ = repo.run("merge-file", "-p", str(there), str(before), str(copy))
-    finally:
-        before.unlink(missing_ok=True)
-        there.unlink(missing_ok=True)
     if code:
         raise KernError(
             f"{SPEC} has changed meanwhile in the same lines, and is left as it is now",

@@ -91,10 +91,13 @@ def test_what_is_no_call_gets_a_sentence_and_changes_nothing(repo: Path) -> None
     bad: dict[str, Call] = {
         "no tool is named 'run': there are status, show, ": ("run", {"iterations": 5}),
         "add needs text": ("add", {}),
-        "'text' is longer than 10,000 characters": ("add", {"text": "x" * 1_000_000}),
-        "'text' is not one of what add takes: text, ": ("add", {"text": {"a": [None]}}),
+        "'text' is not one of what add takes, or too long: text": (
+            "add",
+            {"text": "x" * 1_000_000},
+        ),
+        "'text' is not one of what add takes, or too": ("add", {"text": {"a": [None]}}),
         "'gate' is not one of ": ("add", {"text": "x", "gate": "true"}),
-        "'now' is not one of what stop takes: no arguments": ("stop", {"now": True}),
+        "'now' is not one of what stop takes, or too long: no arguments": ("stop", {"now": True}),
         "no task is named by '--help' (": ("show", {"task": "--help"}),
         "no run in progress in ": ("stop", {}),
         "there already: 1: one (": ("add", {"text": "one"}),
