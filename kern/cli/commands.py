@@ -289,10 +289,10 @@ def init(
     trust: options.Trusted = False,
 ) -> None:
     """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import asking, offered, project
+    from kern.cli import asking, offers, project
 
     if agents:
-        offered.skill(Path.cwd())
+        offers.skill(Path.cwd())
     else:
         project.init(Path.cwd(), asking.leave(trust), run=not no_run)
 
@@ -300,11 +300,11 @@ def init(
 @app.command(rich_help_panel="Set up", hidden=True)
 def ci(what: Annotated[str, Argument(metavar="init")] = "", yes: options.Yes = False) -> None:
     """Write two GitHub workflows: a night's tasks, and an issue's, each as a draft pull request."""
-    from kern.cli import offered
+    from kern.cli import offers
 
     if what != "init":
         raise UsageError("kern ci does one thing: it writes workflows", hint="kern ci init")
-    offered.workflows(Path.cwd(), yes=yes)
+    offers.workflows(Path.cwd(), yes=yes)
 
 
 @app.command(rich_help_panel="Set up")

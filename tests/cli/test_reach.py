@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kern.cli.offered import OFFERED
+from kern.cli.offers import OFFERED
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern, wait_for
 from tests.kit.actions import Runner
 from tests.kit.stable import Stable
