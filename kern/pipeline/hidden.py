@@ -3,7 +3,6 @@ theirs laid over it; of all that no agent learns more than that it is red.
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,10 @@ from kern.events import GateEnded, GateStarted
 from kern.model import Result
 from kern.pipeline import preflight
 from kern.pipeline.site import Site
-from kern.sandbox import wall
-from kern.system import workspace
+from kern.sandbox import closed
+from kern.sandbox.confine import Sandbox
+from kern.sandbox.means import Overlays
+from kern.sandbox.wall import Kind, Room
 
 
 def gate(site: Site) -> Gate | None:
@@ -24,16 +25,21 @@ def gate(site: Site) -> Gate | None:
     setting = site.caller.settings.hidden
     if setting is None:
         return None
-    folder, sandbox = _folder(setting), site.sandbox
-    if not (site.rooms.held and sandbox):
+    folder, sandbox, own = _folder(setting), site.sandbox, preflight.person_file()
+    if not (site.rooms.held and sandbox and sandbox.overlays is not Overlays.NONE):
         why, hint = "without bubblewrap agents could read it", "install it, or take [hidden] out"
-    elif any(sandbox.sees(one) for one in (folder, preflight.person_file()) if one.is_absolute()):
-        why, hint = "agents see its folder, or your settings", "keep both where no agent reads"
-    elif setting.hidden and not folder.is_dir():
+    elif folder and not folder.is_dir():
         why, hint = "its folder is not there", "make it, or correct the path"
+    elif _is_seen(sandbox, folder or own, own):
+        why, hint = "agents see its folder, or your settings", "keep both where no agent reads"
     else:
         return setting
     raise UsageError(f"the hidden gate cannot be: {why}", hint=f"{hint}: {person.FILE}")
+
+
+def _is_seen(sandbox: Sandbox, *paths: Path) -> bool:
+    agent = sandbox.confine(Kind.WORKER, (), os.environ)
+    return any(closed.access(agent, *paths) or paths)  # nothing: it could not be asked
 
 
 def look(site: Site) -> None:
@@ -51,11 +57,9 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
     if not (setting := gate(site)):
         return
 
-    def furnish(exact: str, mounted: bool) -> wall.Room | None:
+    def furnish(exact: str, mounted: bool) -> Room | None:
         room = site.rooms.for_proof(exact, site.repo.head())
-        if setting.hidden:
-            lay(_folder(setting), site.rooms.room.tree)
-        return room
+        return room and replace(room, laid=_folder(setting))
 
     site.caller.check_requests()
     site.sink(GateStarted(setting.label, "", before=before))
@@ -69,19 +73,5 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
     yield end
 
 
-def _folder(setting: Gate) -> Path:
-    return Path(os.path.realpath(os.path.expanduser(setting.hidden))) if setting.hidden else Path()
-
-
-def lay(folder: Path, tree: Path) -> None:
-    """The folder's files over those of a room, until it is filled again. No link leads them out."""
-    for above, _, names in os.walk(folder):
-        place = tree / Path(above).relative_to(folder)
-        if place.is_symlink() or place.is_file():
-            place.unlink()
-        place.mkdir(exist_ok=True)
-        for name in names:
-            if (target := place / name).is_dir() and not target.is_symlink():
-                workspace.remove(target)
-            target.unlink(missing_ok=True)
-            shutil.copy(Path(above, name), target)
+def _folder(setting: Gate) -> Path | None:
+    return Path(os.path.realpath(os.path.expanduser(setting.hidden))) if setting.hidden else None

@@ -61,7 +61,6 @@ def wanted(repo: Repo, scope: Scope, programs: Collection[Program], own: Person)
         own.holding,
         {one.agent.name: agents.needs(one.agent) for one in programs},
         (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
-        hidden=(scope.base,),
     )
 
 

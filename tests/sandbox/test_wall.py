@@ -100,11 +100,6 @@ CAN = [
     (Kind.CHECK, "env | grep HUSKY=0", True),
     (Kind.CHECK, "grep -q ' /[.][.]' /proc/self/mountinfo", False),  # the JVM reads it
     (Kind.COMMITTER, "env | grep HUSKY", False),
-    (
-        Kind.CHECK,
-        "cd $(getent passwd $(id -u) | cut -d: -f6) && touch x && cd && touch x",
-        True,
-    ),
     (Kind.READER, "echo x > new.txt", False),
     (Kind.READER, "git log -1", True),
     (Kind.COMMITTER, "git commit --allow-empty -m x", True),
@@ -223,12 +218,9 @@ def test_what_the_person_opens_is_open(world: World, tmp_path: Path) -> None:
         assert (world.sh(Kind.CHECK, f"cat {place}", grants=grants).returncode == 0) is reads
         done = world.sh(Kind.CHECK, f"echo y >> {place}", grants=grants)
         assert (done.returncode == 0) is writes
-    for opened in (
-        Holding(devices=("/dev/zero",), read=(f"{tmp_path}/nowhere",)),
-        Holding(write=("/dev/zero",)),
-    ):
-        done = world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened)
-        assert done.stdout.strip() == "4"
+    opened = Holding(devices=("/dev/zero",), read=(f"{tmp_path}/nowhere",))
+    done = world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened)
+    assert done.stdout.strip() == "4"
 
 
 @needs_bwrap
