@@ -22,6 +22,7 @@ TOTAL: Mapping[Role, float] = {  # seconds
 }
 OPENS = ("read", "write", "env", "devices", "network")  # what [sandbox] may name
 _GATE_S = 600.0
+_SCOPES = ("run", "task")
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
 
@@ -66,27 +67,28 @@ class Budget(Spent):
 
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
-        for what, most, used in (("run", self.run, spent.run), ("task", self.task, spent.task)):
-            if most and used > most - _MARGIN:
+        for what, most, used in self._bounds(spent, ""):
+            if used > most - _MARGIN:
                 return f"the {what}'s budget is used up: ${used:.2f} of ${most:.2f}"
-        for what, most, used in (
-            ("run", self.run_tokens, spent.run_tokens),
-            ("task", self.task_tokens, spent.task_tokens),
-        ):
-            if most and used >= most:
+        for what, most, used in self._bounds(spent, "_tokens"):
+            if used >= most:
                 return f"the {what}'s tokens are used up: {used:,.0f} of {most:,.0f}"
         return ""
 
     def left(self, spent: Spent) -> float:
         """US dollars for the next stage; 0: no bound."""
-        bounds = (self.run, spent.run), (self.task, spent.task)
-        rests = [most - used for most, used in bounds if most]
+        rests = [most - used for _, most, used in self._bounds(spent, "")]
         return round(max(min(rests), _MARGIN), 4) if rests else 0
 
     def left_tokens(self, spent: Spent) -> float:
-        bounds = (self.run_tokens, spent.run_tokens), (self.task_tokens, spent.task_tokens)
-        rests = [most - used for most, used in (*bounds, (self.stage_tokens, 0)) if most]
+        rests = [most - used for _, most, used in self._bounds(spent, "_tokens")]
+        rests += [self.stage_tokens] if self.stage_tokens else []
         return max(min(rests), 1) if rests else 0
+
+    def _bounds(self, spent: Spent, unit: str) -> list[tuple[str, float, float]]:
+        """Of the run and of the task: what may be spent, and what is."""
+        rows = [(one, getattr(self, one + unit), getattr(spent, one + unit)) for one in _SCOPES]
+        return [row for row in rows if row[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,8 @@ _ROWS: toml.Rows = {
     **_SINGLE,
     "gates": toml.each(_GATE),
     "stages": models.BY_ROLE,
-    "max_cost": toml.table({"run": _USD, "task": _USD}),
-    "max_tokens": toml.table(dict.fromkeys(("run", "task", "stage"), _TOKENS)),
+    "max_cost": toml.table(dict.fromkeys(_SCOPES, _USD)),
+    "max_tokens": toml.table(dict.fromkeys((*_SCOPES, "stage"), _TOKENS)),
     "worktree": toml.table({"copy": _PATHS, "setup": toml.text}),
     "commands": models.COMMANDS,
     "sandbox": toml.table(dict.fromkeys(OPENS, toml.texts("texts"))),

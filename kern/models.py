@@ -6,6 +6,7 @@ and that before what kern's own prompts say.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from kern import plain, toml
@@ -44,26 +45,11 @@ class Choice:
 
 
 Choices = Mapping[Role, Choice]
-NO_CHOICE = Choice()
 
 
-def chosen(
-    role: Role,
-    front: Choice,
-    *,
-    own: bool,
-    settings: Choices,
-    options: Choices,
-    first: str = "",
-) -> Choice:
-    """`front`: what the prompt's front matter says; `own`: the prompt is the project's. `first`:
-    the agent that runs where nobody names one for the role.
-    """
-    setting = settings.get(role, NO_CHOICE)
-    choice = Choice(agent=first)
-    levels = (setting.over(choice), front) if own else (choice.over(front), setting)
-    so_far = levels[1].over(levels[0])
-    return options.get(role, NO_CHOICE).over(so_far)
+def chosen(*levels: Choice) -> Choice:
+    """Of what is said of one role: each counts before those that stand before it."""
+    return reduce(lambda below, one: one.over(below), levels)
 
 
 def told(by: Mapping[Role, str]) -> str:

@@ -2,6 +2,7 @@
 repository for them.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -74,23 +75,18 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     return Person(Holding(**settings.get("sandbox", {})), http, settings.get("notify", ""), hidden)
 
 
-_LOCAL = ("localhost:", "127.0.0.1:", "[::1]:")
-
-
-def _lies_in(name: str, folder: str) -> bool:
-    return name.rstrip("/") == folder or name.startswith(f"{folder}/")
+_LOCAL = r"(localhost|127\.0\.0\.1|\[::1\]):"
 
 
 def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """What a repository asks of the sandbox and does not get, with what a person can paste."""
     for key, names in asks.items():
-        mine = getattr(own, key)
-        if mine is None:  # of the network all is open but this machine
-            mine, names = (), tuple(one for one in names if one.startswith(_LOCAL))
-        elif key == "network" and "*" in mine:
-            continue
-        folders = [one.rstrip("/") for one in mine]
-        if new := [one for one in names if not any(_lies_in(one, folder) for folder in folders)]:
+        mine: tuple[str, ...] = getattr(own, key) or ()
+        if key == "network" and own.network is None:  # all is open but this machine
+            names = tuple(one for one in names if re.match(_LOCAL, one))
+        folders = tuple(f"{one.rstrip('/')}/" for one in mine)
+        new = [one for one in names if not f"{one.rstrip('/')}/".startswith(folders)]
+        if new and "*" not in mine:
             line = f"{key} = {plain.data([*mine, *new], indent=None)}"
             yield (
                 f"{CONFIG} asks for {key} of {plain.line(', '.join(new), 200)} in the sandbox: not "

@@ -87,7 +87,7 @@ def run(
 
 @app.command(rich_help_panel="Run")
 def plan(
-    goal: Annotated[str | None, Argument(help="A text, a FILE.md, or - : standard input.")] = None,
+    goal: Annotated[str | None, Argument(help="What you want; else what SPEC.md states.")] = None,
     review: Annotated[bool, Option("--review", help="What is missing of the goal?")] = False,
     improve: Annotated[bool, Option("--improve", help="Propose one improvement.")] = False,
     yes: options.Yes = False,
@@ -100,13 +100,14 @@ def plan(
     from kern.cli import plan as planning
     from kern.cli.asking import leave
     from kern.models import of_options
+    from kern.pipeline.site import Options
     from kern.stages.plan import Mode
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
-    by = of_options(model or (), agent or ())
-    return planning.plan(Path.cwd(), goal, leave(trust), by, mode, yes=yes, dry=dry_run)
+    chosen = Options(models=of_options(model or (), agent or ()), leave=leave(trust))
+    return planning.plan(Path.cwd(), goal, mode, chosen, yes=yes, dry=dry_run)
 
 
 @app.command(rich_help_panel="Run")
@@ -263,9 +264,10 @@ def learn(
     """Write a learning for later tasks, or have all of them looked after."""
     from kern.cli import plan as planning
     from kern.cli.asking import leave
+    from kern.pipeline.site import Options
 
     if tidy:
-        return planning.tidy(Path.cwd(), leave(trust), yes=yes, dry=dry_run)
+        return planning.tidy(Path.cwd(), Options(leave=leave(trust)), yes=yes, dry=dry_run)
     planning.learn(Path.cwd(), " ".join(words or ()), when)
     return 0
 

@@ -143,7 +143,7 @@ def _text(place: Path) -> str | None:
         if not place.is_file():
             return None
         large = place.stat().st_size > _MOST_TEXT
-        return "" if large else plain.lf(place.read_bytes().decode("utf-8", "replace"))
+        return "" if large else place.read_text("utf-8", "replace")
     except OSError:
         return ""
 

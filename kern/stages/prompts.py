@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -147,15 +147,21 @@ def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tu
     """
     front = choice if own else replace(choice, agent=protocol.DEFAULT)
     first = next(iter(settings.agents), protocol.DEFAULT)
-    pick = partial(models.chosen, role, own=own, settings=settings.models, options=settings.picked)
-    by = pick(front, first=first)
+    usual, setting = Choice(agent=first), settings.models.get(role, Choice())
+    option = settings.picked.get(role, Choice())
+
+    def pick(front: Choice) -> Choice:
+        levels = (usual, setting, front) if own else (front, usual, setting)
+        return models.chosen(*levels, option)
+
+    by = pick(front)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
-        by = pick(replace(front, model=""), first=first)
+        by = pick(replace(front, model=""))
     others = [name for name in settings.agents if name != by.agent]
     runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
     # An endpoint has no model of its own.
-    usual = {protocol.ENDPOINT: settings.endpoint.model} if settings.endpoint else {}
-    return tuple(replace(one, model=one.model or usual.get(one.agent, "")) for one in runners)
+    of_its_own = {protocol.ENDPOINT: settings.endpoint.model} if settings.endpoint else {}
+    return tuple(replace(one, model=one.model or of_its_own.get(one.agent, "")) for one in runners)
 
 
 @cache  # a run reads each several times, and jinja2 parses in milliseconds

@@ -7,30 +7,19 @@ import pytest
 
 from kern import config, models
 from kern.model import Aide, Stage
-from kern.models import THINKING, Choice, Choices
+from kern.models import THINKING, Choice
 from kern.stages import prompts
 from tests.conftest import Fake, Git, Kern
 
 FRONT = Choice("opus", "high")
 
 
-def test_the_command_line_counts_before_a_prompt_of_ones_own_before_kern_toml() -> None:
-    role = Stage.RESEARCH
-    written: Choices = {role: Choice("sonnet", "low")}
-    said: Choices = {role: Choice("haiku")}
-    rows: list[tuple[bool, Choices, Choices, Choice]] = [
-        (False, {}, {}, FRONT),
-        (False, written, {}, Choice("sonnet", "low")),
-        (True, written, {}, FRONT),
-        (True, written, said, Choice("haiku", "high")),
-        (False, written, said, Choice("haiku", "low")),
-    ]
-    for own, settings, options, wanted in rows:
-        found = models.chosen(role, FRONT, own=own, settings=settings, options=options)
-        assert found == wanted, (own, settings, options)
-    # What a prompt of one's own leaves open, kern.toml says.
-    open_one = models.chosen(role, Choice("opus"), own=True, settings=written, options={})
-    assert open_one == Choice("opus", "low")
+def test_a_later_word_counts_and_what_it_leaves_open_an_earlier_one_says() -> None:
+    written = Choice("sonnet", "low")
+    assert models.chosen(Choice(), written, FRONT, Choice("haiku")) == Choice("haiku", "high")
+    assert models.chosen(FRONT, written, Choice()) == written
+    assert models.chosen(written, Choice("opus")) == Choice("opus", "low")
+    assert models.chosen(written, Choice(agent="codex")) == Choice(agent="codex")
 
 
 @pytest.mark.parametrize(
