@@ -15,7 +15,7 @@ from kern.checks import detect
 from kern.cli.admin import PAGES
 from kern.config import Budget, Gate, Settings, Worktree
 from kern.errors import UsageError
-from kern.model import Aide, Role, Stage
+from kern.model import Aide, Stage
 from kern.models import Choice
 from kern.spec import notes
 from kern.spec.parse import parse
@@ -26,13 +26,8 @@ EXAMPLE = Path(detect.__file__).with_name("proposed.toml").read_text("utf-8")
 def test_without_a_file_everything_has_its_default() -> None:
     assert config.parse("") == Settings()
     assert Settings().max_wait == 6 * 3600
-    minutes: dict[Role, int] = {
-        Stage.RESEARCH: 15,
-        Stage.IMPLEMENT: 60,
-        Stage.COMMIT: 10,
-        Aide.JUDGE: 10,
-    }
-    assert {role: Settings().total(role) / 60 for role in minutes} == minutes
+    minutes = [Settings().total(role) / 60 for role in (*Stage, Aide.JUDGE)]
+    assert minutes == [15, 60, 10, 10]
     assert Gate("a", "b").timeout == 600
     assert Settings().idle == 660  # the longest command of the agent's, and a minute
 
@@ -173,27 +168,16 @@ def test_no_text_raises_anything_but_a_usage_error() -> None:
             assert exc.hint
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds", "idle"),
-    [
-        ("", 600, 660),
-        ("[gates]\na = 'a'\nb = { run = 'b', timeout = '30m' }", 1800, 1860),
-        ("[gates]\na = { run = 'a', timeout = '1m' }", 600, 660),
-        ("[gates]\na = { run = 'a', timeout = 0 }", 0, 0),
-    ],
-)
-def test_an_agents_command_may_take_as_long_as_the_longest_gate(
-    text: str, seconds: float, idle: float
-) -> None:
-    found = config.parse(text)
-    assert found.patience == seconds
-    assert found.idle == idle
+def test_an_agents_command_may_take_as_long_as_the_longest_gate() -> None:
+    for text, seconds in (("a = 'a'\nb = { run = 'b', timeout = '30m' }", 1800), ("", 600)):
+        settings = config.parse(f"[gates]\n{text}")
+        assert (settings.patience, settings.idle) == (seconds, seconds + 60)
+    endless = config.parse("[gates]\na = { run = 'a', timeout = 0 }")
+    assert (endless.patience, endless.idle) == (0, 0)
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1" + "0" * 12, "[0xffff]"])
-@pytest.mark.parametrize(
-    "setting", ["max_cost.task", "max_wait", "stages.judge.timeout", "max_cost.run", "gates"]
-)
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1" + "0" * 12])
+@pytest.mark.parametrize("setting", ["max_cost.task", "stages.judge.timeout", "gates"])
 def test_a_number_beyond_all_bounds_is_named(setting: str, number: str) -> None:
     with pytest.raises(UsageError, match=f"not valid TOML|{setting} must be") as caught:
         config.parse(f"{setting} = {number}\n")
