@@ -70,7 +70,7 @@ def begin(
     name, run = repo.head().name, secrets.token_hex(8)
     copies = repo.common_dir / "kern" / "run" / repo.worktree / name
     scope = replace(workspace.scope(repo.root, name), copies=copies)
-    plan = isolation.wanted(repo, scope, programs.values(), own)
+    plan = isolation.wanted(repo, programs.values(), own)
     if paid:
         where = repo.root, name, scope, run
         journal = store.beside(sink, repo.common_dir, name, run)
@@ -89,7 +89,7 @@ def begin(
     ):
         _equip(caller, repo, steered, options)
         # With its agents its gates and commits are held.
-        caller.hold, caller.nests = isolation.hold(sandbox), sandbox.means is Means.NONE
+        caller.hold, caller.nests = sandbox.hold, sandbox.means is Means.NONE
         isolation.promised(templates if paid else {}, caller, sandbox)
         here = _in_rooms(repo, caller, sandbox, steered, options, lands=lands)
         for notice in (scope.notice, first, *isolation.notices(sandbox, own, settings)):

@@ -25,7 +25,7 @@ from kern.sandbox.means import Means
 from kern.spec import notes
 from kern.spec.parse import Spec, parse
 from kern.stages import prompts
-from kern.system import process, workspace
+from kern.system import process
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _WIDTH = len(WARNING)
@@ -174,8 +174,7 @@ def _sandbox(here: Here) -> Iterator[Check]:
     repo = here.repo
     programs = [Program(agent, agents.command(agent)) for agent in here.crew]
     own = preflight.person_settings(repo.root)
-    scope = workspace.scope(repo.root, repo.head().name, create=False)
-    wanted = isolation.wanted(repo, scope, programs, own)
+    wanted = isolation.wanted(repo, programs, own)
     with isolation.ready(wanted, isolation.mode(), lambda event: None) as sandbox:
         with contextlib.suppress(KernError):  # that of kern.toml
             apart = isolation.rooms(sandbox, repo, here.settings)
@@ -191,7 +190,7 @@ def _sandbox(here: Here) -> Iterator[Check]:
         for program in programs:
             yield from inside.checks(sandbox, program)
             if not trust.unseen(repo, program.agent.asks):
-                yield from filter(None, [inside.login(sandbox, program)])
+                yield from inside.login(sandbox, program)
 
 
 def _trust(here: Here) -> Iterator[Check]:

@@ -15,7 +15,6 @@ from kern.pipeline import isolation, preflight
 from kern.sandbox.confine import Sandbox
 from kern.sandbox.means import Means, Overlays
 from kern.sandbox.wall import Tree
-from kern.system import workspace
 from tests.conftest import Git
 
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
@@ -110,7 +109,7 @@ def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Pat
     git("config", "--global", "include.path", "~/work.gitconfig")
     git("config", "--global", "core.excludesFile", "~/ignored")
     git("config", "core.hooksPath", str(tmp_path / "hooks"))
-    wanted = isolation.wanted(open_at(repo), workspace.scope(repo, "main"), [], Person())
+    wanted = isolation.wanted(open_at(repo), [], Person())
     assert {home / "work.gitconfig", home / "ignored", tmp_path / "hooks"} <= {*wanted.programs}
 
 
