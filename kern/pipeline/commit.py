@@ -21,7 +21,6 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.project import Checked
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import Settled
-from kern.plain import some
 from kern.spec import edit, imports
 from kern.spec.parse import Task
 from kern.stages import answer, briefs, prompts, record
@@ -49,9 +48,8 @@ def conclude(site: Site, at: Situation) -> Settled | None:
         return None
     tree = site.repo.tree(at.head.commit)
     checked = project.run_hooks(site, tree, whole_message(key, task, f"Conclude: {task.text}"))
-    if checked.objection or checked.altered:
-        more = f"a hook changed {some(sorted(checked.altered))}, which is more than the task"
-        return settle.note(site, at, Outcome.BLOCKED, checked.objection or more)
+    if checked.refused:
+        return settle.note(site, at, Outcome.BLOCKED, checked.objection)
     _make(site, at, tree, checked.message, settle.taught(site, at), proved=False)
     return None
 

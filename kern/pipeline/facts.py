@@ -93,7 +93,7 @@ def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[S
     """The stage files that count: of this task and, from stage 2 on, of this attempt."""
     records: dict[Stage, StageRecord] = {}
     for stage in Stage:
-        one = record.load(here.scope, stage)
+        one = record.read(here.scope, stage)
         if one and one.key == key and (stage is Stage.RESEARCH or one.attempt == attempt):
             records[stage] = one
     second = records.get(Stage.IMPLEMENT)

@@ -23,7 +23,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.plain import some
-from kern.spec import edit, notes
+from kern.spec import edit
 from kern.spec.parse import Kind
 from kern.stages import answer, briefs, change
 from kern.stages.call import Said
@@ -69,10 +69,7 @@ def research(site: Site, at: Situation) -> None:
         site.documents.edit_task(
             key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH))
         )
-    first = save(site, reply, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
-    question = first.answer.reason if first.answer.code is answer.Code.NEEDS_ANSWER else ""
-    if question and (why := notes.objection(task, question)):
-        site.warn(f"research: {why}; implement goes on with what it found")
+    save(site, reply, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
 
 
 def implement(site: Site, at: Situation) -> None:
@@ -107,6 +104,7 @@ def implement(site: Site, at: Situation) -> None:
     # In place what changed beside one that only read is a person's.
     idle = site.rooms.place and not reply.acted and not earlier
     tree, violation = (start.tree, "") if idle else _left(site, start)
+    tree = _without_commits(site, start, tree) if site.rooms.place else tree
     refs.hold(site.repo, start, tree)
     limits = "; ".join(filter(None, (*broken, violation)))
     late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
@@ -159,6 +157,14 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
         )
         tree = site.repo.tree_with(tree, dict.fromkeys(planted))
     return tree, ""
+
+
+def _without_commits(site: Site, start: StartRef, tree: str) -> str:
+    """In place, what a person committed meanwhile is none of the agent's."""
+    theirs = site.repo.changed(start.base, site.repo.head().commit)
+    same = [path for path, (_, new) in theirs.items() if site.repo.entry(tree, path) == new]
+    before = {path: site.repo.entry(start.tree, path) for path in same}
+    return site.repo.tree_with(tree, before) if same else tree
 
 
 # ---------------------------------------------------------------- what it is told

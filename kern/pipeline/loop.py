@@ -1,9 +1,13 @@
-"""The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
+"""The loop: look at what is true, ask the table what is next, have it done, tell the sinks.
+
+Two rules hold throughout: HEAD has the task before `[x]` is on the disk, and work is saved, then
+the tree restored, then the attempt noted.
+"""
 
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,22 +15,27 @@ from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import refs
 from kern.git.landing import waiting_refs
-from kern.model import SPEC, Key, Outcome
+from kern.model import SPEC, Key, Marker, Outcome, Saved
 from kern.pipeline import (
+    commit,
     facts,
+    implement,
     landing,
     preflight,
     project,
     session,
-    steps,
+    settle,
     summary,
+    verify,
 )
 from kern.pipeline.facts import Situation
 from kern.pipeline.review import Reviews
-from kern.pipeline.site import Options, Site
+from kern.pipeline.site import CLOSE, Options, Site
 from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import Waits
-from kern.spec import order
+from kern.spec import edit, order
+from kern.spec.parse import Spec
+from kern.stages import record
 from kern.system import process
 
 MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
@@ -48,6 +57,48 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         loop.make_ready()
         site.sink(summary.begun(site))
         return loop.run()
+
+
+# What each row of the resume table does; SELECT is the loop's. Each returns how the task's
+# iteration ended, where it did.
+STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
+    Do.FINISH: settle.finish,
+    Do.ABANDON: settle.undo,
+    Do.BOOK: settle.book,
+    Do.RELEASE: settle.release,
+    Do.COMMIT: commit.commit,
+    Do.PROVE: verify.prove,
+    Do.UNDO: settle.undo,
+    Do.CONCLUDE: commit.conclude,
+    Do.RESEARCH: implement.research,
+    Do.IMPLEMENT: implement.implement,
+}
+
+
+def look(site: Site) -> Situation:
+    """What is true, the markers set right first."""
+    _, parsed = site.documents.spec()
+    if parsed.unclosed:
+        raise KernError(parsed.unclosed.said, hint=CLOSE)
+    at = facts.look(site, proved=site.memory.proved)
+    task, verdict = at.task, at.facts.saved not in (Saved.NONE, Saved.OPEN)
+    if at.start and not at.facts.done and task and task.marker is Marker.DONE and not verdict:
+        # An agent or a gate that was at work when kern was killed can have ticked it as well.
+        site.documents.edit_task(task.key, lambda text, _, now: edit.mark(text, now, Marker.ACTIVE))
+        site.warn(f"ticked before kern had come to a verdict: back to [~]: {task.text}")
+        return facts.look(site)
+    return at
+
+
+def take_next(site: Site, passed_over: Collection[Key], only: Key | None = None) -> Key | None:
+    """Sweep, select, `[~]`. None where nothing is ready. `wanted`: that one."""
+    record.sweep(site.scope)
+
+    def apply(text: str, parsed: Spec) -> tuple[str, Key | None]:
+        task = parsed.find(only) if only else order.select(parsed, passed_over)
+        return (edit.mark(text, task, Marker.ACTIVE), task.key) if task else (text, None)
+
+    return site.documents.update(apply)
 
 
 class Loop:
@@ -84,7 +135,8 @@ class Loop:
         stopped = ""
         try:
             self._iterations()
-            landing.check(self.site)
+            if in_the_way := landing.land(self.site):
+                raise in_the_way
         except Asked:
             due = "the next task" if self.due is Do.SELECT else self.due
             stopped = "; ".join(filter(None, (due, self._unfinished())))
@@ -99,7 +151,7 @@ class Loop:
 
     def finish(self) -> list[Settled]:
         """Carry the task in progress to its outcome, where one is."""
-        while resume(steps.look(self.site).facts) is not Do.SELECT:
+        while resume(look(self.site).facts) is not Do.SELECT:
             self._iterate(1)
         landing.land(self.site)
         return self.settled
@@ -146,12 +198,12 @@ class Loop:
                 landing.land(self.site)
                 if not self.site.memory.checked and self._pays():
                     project.check(self.site)  # it may take long
-                elif not steps.take_next(self.site, self.passed_over, self.wanted):
+                elif not take_next(self.site, self.passed_over, self.wanted):
                     return False
                 continue
             settled = None
             with self.waits.patience():
-                settled = steps.STEPS[do](self.site, at)
+                settled = STEPS[do](self.site, at)
             if settled:
                 self._settle(settled)
                 return True
@@ -163,7 +215,7 @@ class Loop:
 
     def _look(self) -> Situation:
         """What is true. Raises KernError where the branch was switched under the run."""
-        at = steps.look(self.site)
+        at = look(self.site)
         if at.head.branch != self.branch:
             raise switched(self.branch, at.head.name)
         return at

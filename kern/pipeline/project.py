@@ -82,7 +82,31 @@ def run_gate(
     end = once()
     if result.runs_again(gate, end):
         end = result.combined(end, once())
-    return site.gates.remember(gate, site.repo.bare(tree), _explained(site, gate, end))
+    end = site.gates.remember(gate, site.repo.bare(tree), _explained(site, gate, end))
+    site.sink(GateEnded(end, before=before))
+    return end
+
+
+def compare(
+    site: Site,
+    gate: Gate,
+    tree: str,
+    head: str,
+    rewrote: Callable[[Result], None] | None = None,
+) -> Result:
+    """How it ends on the tree, beside how it does on `head`, without the task. Raises KernError
+    where that lets no task begin: then none is to blame.
+    """
+    before = known(site, gate, head)
+    end = run_gate(site, gate, tree, red_before=before.red if before else None, rewrote=rewrote)
+    if not (end.red and gate.name):
+        return end
+    before = before or run_gate(site, gate, site.repo.tree(head), before=True)
+    if before.red and before.stops(site.options.allow_red, first=True):
+        message, hint = result.refusal([before])
+        where = f"that is {head[:7]}, without any task that waits to land"
+        raise KernError(f"{message}\n{where}", hint=hint)
+    return end.against(before.red)
 
 
 def _explained(site: Site, gate: Gate, end: Result) -> Result:
@@ -116,7 +140,6 @@ def now(site: Site, gates: Sequence[Gate]) -> list[tuple[Gate, Result, bool]]:
         if end is None:
             end = run_gate(site, gate, tree, before=True)
             site.memory.flaky |= {gate.label} if end.flaky else set()
-            site.sink(GateEnded(end, before=True))
         ends.append((gate, end, new))
     return ends
 
@@ -256,11 +279,8 @@ def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None
     for name, text in texts.items():
         if text and name not in ignored:
             known = site.repo.entry(site.repo.head().commit, name)
-            known = known if known and known.mode != LINK else None
-            if not known or site.repo.data(known.blob) != plain.encode(text):
-                blob = site.repo.blob(plain.encode(text), path=name)
-                known = Entry(known.mode if known else "100644", blob)
-            new[name] = known
+            mode = known.mode if known and known.mode != LINK else "100644"
+            new[name] = Entry(mode, site.repo.blob(plain.encode(text), path=name))
     return site.repo.tree_with(tree, new)
 
 

@@ -98,6 +98,25 @@ def _keep(site: Site, at: Situation, name: str = "", *, always: bool = False) ->
     return ref
 
 
+def undo(site: Site, at: Situation) -> None:
+    """An attempt is open that does not count: kern was killed before its answer was saved, or the
+    task was unmarked, ticked, reworded or removed. Its work is saved. Not an attempt.
+    """
+    start = at.start
+    assert start is not None
+    attempt.undo_mistakes(site, replace(at.head, commit=start.base), "the agent")
+    killed = at.facts.active and start.task == at.key
+    why = f"no longer in progress: {start.task.text}"
+    if killed:
+        why = "an earlier run was killed while an agent implemented"
+        # A stage2.json that does not count must not come back to count.
+        workspace.retire(site.scope, f"{start.attempt}-lost")
+    attempt.put_aside(site, at, start, why)
+    drop_start(site, at)
+    if not killed:  # or its answer would count again if the task is taken up again
+        record.sweep(site.scope)
+
+
 def release(site: Site, at: Situation) -> Settled:
     """A split, a skip, or a question: keep, put back, then let go."""
     task = at.opened[1]

@@ -137,10 +137,9 @@ def _with_edits(site: Site, at: Situation) -> StageRecord:
 def _proven(site: Site, at: Situation) -> dict[str, object]:
     """What is to be noted of a change that nothing stands against. Raises Objection."""
     tree = attempt.candidate(site, at)
-    change = site.repo.changed(at.head.commit, tree)
-    if not site.repo.changed(*at.second.change) or (site.rooms.place and not change):
+    if not site.repo.changed(*at.second.change):
         raise Objection(UNCHANGED, Cause.OTHER)
-    _check_files(site, change)
+    _check_files(site, site.repo.changed(at.head.commit, tree))
     required = project.checks(site, at.opened[1])
     proved = witness(
         *(site, required, at.opened[1], at.head.commit, tree),
@@ -208,18 +207,13 @@ def _check_files(site: Site, change: Mapping[str, Change]) -> None:
 
 
 def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
-    was = project.known(site, gate, at.head.commit)
-    red_before = was.red if was else site.caller.settings.allow_red or None
-
     def rewrote(end: Result) -> None:
         if own := _rewritten(site, at, gate, tree):
             site.sink(GateEnded(end))
             attempt.take_in(site, at.second, gate.label, own)
             raise _Fixed
 
-    end = project.run_gate(site, gate, tree, red_before=red_before, rewrote=rewrote)
-    site.sink(GateEnded(end))
-    return end
+    return project.compare(site, gate, tree, at.head.commit, rewrote)
 
 
 def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, Entry]:
@@ -278,7 +272,6 @@ def _doubt(
         if not end.red:
             unchanged_gate = replace(gate, name=f"{gate.name} {_AS_BEFORE}" if gate.name else "")
             again = project.run_gate(site, unchanged_gate, tree, red_before=False)
-            site.sink(GateEnded(replace(again, name=f"{gate.label} {_AS_BEFORE}")))
             red += [replace(again, name=gate.label)] * again.red
     site.rooms.put_back(new)
     if not red:

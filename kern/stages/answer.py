@@ -128,7 +128,11 @@ def parse(role: Role, text: str) -> Answer:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
     votes = _votes(lines, fenced) if role is Stage.IMPLEMENT else {}
-    rest = _without(lines, fenced, {*votes, *(() if code is Code.UNCLEAR else (*codes, *below))})
+    dropped = {*votes, *(() if code is Code.UNCLEAR else (*codes, *below))}
+    dropped |= {
+        at for at in range(len(lines)) if _is_fence(lines[at]) and {at - 1, at + 1} & dropped
+    }
+    rest = [_CUT if at in dropped else line for at, line in enumerate(lines)]
     if code is Code.UNCLEAR and role is Stage.RESEARCH:  # findings: they are what was asked for
         code, reason = Code.READY, ""
     elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
@@ -207,14 +211,6 @@ def _votes(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[s
 def _ids(votes: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
     rest = " ".join(match[2] for match in votes.values() if match[1] == label)
     return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
-
-
-def _without(lines: Sequence[str], fenced: Sequence[bool], drop: set[int]) -> list[str]:
-    """The lines, those that are taken out marked, with a code block that holds nothing else."""
-    fences = {at for at, line in enumerate(lines) if _is_fence(line)} - drop
-    alone = {at for at in drop if fenced[at] and {at - 1, at + 1} <= fences}
-    dropped = drop | {edge for at in alone for edge in (at - 1, at + 1)}
-    return [_CUT if at in dropped else line for at, line in enumerate(lines)]
 
 
 def _findings(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -306,11 +302,9 @@ def decide(answer: Answer, task: str, mode: Tier, *, subtask: bool, objection: s
     if code is Code.SKIPPED:
         return Decision(Saved.SKIPPED, answer.reason)
     if code is Code.DECOMPOSED:
-        if subtask or is_experiment(task):
-            return Decision(Saved.FAILED, "a subtask or an experiment cannot be split")
-        if not parts:
-            return Decision(Saved.FAILED, "DECOMPOSED without usable subtasks")
-        return Decision(Saved.DECOMPOSED)
+        if parts and not (subtask or is_experiment(task)):
+            return Decision(Saved.DECOMPOSED)
+        return Decision(Saved.FAILED, "DECOMPOSED without usable subtasks, or of what is not split")
     if code in (Code.SUCCESS, Code.NEEDS_ANSWER):
         return Decision(Saved.FAILED, objection) if objection else Decision(Saved.PROVED)
     return Decision(Saved.FAILED, answer.reason)
@@ -361,11 +355,8 @@ def agreed(judges: Sequence[Result]) -> Result | None:
 
 def disagreement(judges: Sequence[Result]) -> str:
     """What a person is to know of judges that let a change pass; empty where all are content."""
-    against = [judge for judge in judges if judge.code == 1]
+    against = next((judge for judge in judges if judge.code == 1), None)
     if not against or judges[-1].red:
         return ""
-    no, yes = (plain.line(judge.output, TELLING) for judge in (against[0], judges[-1]))
-    return (
-        f"{against[0].name}: the judges disagree, so the change passes: one said FAIL: {no}; "
-        f"another said PASS{f': {yes}' if yes else ''}"
-    )
+    no = plain.line(against.output, TELLING)
+    return f"{against.name}: the judges disagree, so the change passes: one said FAIL: {no}"

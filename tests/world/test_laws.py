@@ -290,7 +290,8 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(
             reply = error.answer
         if reply:
             key = Key("", data.decode("latin-1"))
-            made = record.new(stage, reply.result, key, 1, fault="x")
+            ids = dict.fromkeys(("base", "start", "tree"), "0" * 40)
+            made = record.new(stage, reply.result, key, 1, fault="x", **ids)
             record.save(scope, made)
             found = record.read(scope, stage)
             assert found is not None
