@@ -54,13 +54,10 @@ class Gates:
         self._ended[tree, gate.name, gate.command] = end
         return end
 
-    def outside(self, gate: Gate) -> Result:
-        """How it ends where no sandbox holds it."""
-        return replace(self, hold=unheld)._run(gate, f"outside-{_name(gate)}")
-
-    def beside(self, gate: Gate) -> Result:
-        """How it ends on all that lies in the working tree."""
-        return self._run(gate, f"tree-{_name(gate)}")
+    def beside(self, gate: Gate, *, held: bool = True) -> Result:
+        """How it ends on all that lies in the working tree; where no sandbox holds it."""
+        where = self if held else replace(self, hold=unheld)
+        return where._run(gate, f"{'tree' if held else 'outside'}-{_name(gate)}")
 
     def _run(self, command: Gate, name: str, room: Room | None = None) -> Result:
         env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told

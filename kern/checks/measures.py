@@ -4,7 +4,6 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Sequence
-from enum import IntEnum
 from pathlib import Path
 
 from kern import plain
@@ -13,21 +12,13 @@ _TABLE = tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-
 TEST = "|".join(_TABLE["tests"].values())
 
 
-class Weight(IntEnum):
-    """How much a file counts."""
-
-    NONE = 0
-    OLD = 1  # where it was there before
-    NEW = 2  # a new one, too
-
-
-def weight(path: str, keep: Sequence[str] = (), by_gates: Collection[str] = ()) -> Weight:
-    """`keep`: files, and folders, that a person adds to the table; `named`: by a gate."""
+def counts(path: str, keep: Sequence[str], by_gates: Collection[str], *, new: bool) -> bool:
+    """Whether a change is measured by it, or by a `new` one. `keep`: files, and folders, that a
+    person adds to the table; `by_gates`: what those name.
+    """
     is_kept = any(f"{path}/".startswith(f"{one.rstrip('/')}/") for one in keep)
-    if is_kept or _is("settings", path):
-        return Weight.NEW
-    counts = _is("tests", path) or (path in by_gates and _is("named", path))
-    return Weight.OLD if counts else Weight.NONE
+    is_old = _is("tests", path) or (path in by_gates and _is("named", path))
+    return is_kept or _is("settings", path) or (is_old and not new)
 
 
 def differs(path: str, old: bytes, new: bytes) -> bool:

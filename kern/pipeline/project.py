@@ -118,12 +118,9 @@ def _explained(site: Site, gate: Gate, end: Result) -> Result:
         return end
     mine = preflight.uncommitted(site.repo) if own.mounted else []
     lacking = [path for path in (*mine, *own.made()) if Path(path).stem in end.output]
-    if lacking := lacking or own.room.differing:
-        why = f"it may need {some(lacking)}, {LACKING}"
-    elif absent := own.room.absent:
-        why = f"its room has no place for {some(absent)} (kern help settings)"
-    else:
+    if not (lacking := lacking or own.room.differing or own.room.absent):
         return end
+    why = f"it may need {some(lacking)}, {LACKING}"
     site.warn(f"{end.name}: {why}")
     return replace(end, output=f"{end.output.rstrip()}\nerror: {why}")
 

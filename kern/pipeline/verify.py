@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from kern import config, plain
 from kern.checks import measures, result
-from kern.checks.measures import Weight
 from kern.config import FILE, Gate
 from kern.errors import UsageError
 from kern.events import GateEnded, Traced
@@ -285,8 +284,7 @@ def _measures(site: Site, gates: Iterable[Gate], old: str, new: str) -> dict[str
     repo, change, back = site.repo, site.repo.changed(old, new), dict[str, Entry | None]()
     named = {path for gate in gates for path in result.named(gate.command, change)}
     for path, (was, now) in change.items():
-        weight = measures.weight(path, project.settings(site).keep, named)
-        if weight and (was or weight is Weight.NEW):
+        if measures.counts(path, project.settings(site).keep, named, new=was is None):
             back[path] = was
         elif was and now and not (was.is_submodule or now.is_submodule):
             differs = measures.differs(path, repo.data(was.blob), repo.data(now.blob))

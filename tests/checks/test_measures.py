@@ -3,34 +3,34 @@
 import pytest
 
 from kern.checks import measures
-from kern.checks.measures import Weight
 from kern.journal import totals
 
 
 @pytest.mark.parametrize(
-    ("path", "counts"),
+    ("path", "counts"),  # a change, a new one
     [
-        ("tests/data/x.json", Weight.OLD),
-        ("src/__tests__/a.tsx", Weight.OLD),
-        ("pkg/a_test.go", Weight.OLD),
-        ("src/FooTest.java", Weight.OLD),
-        ("tests/conftest.py", Weight.NEW),
-        ("jest.config.ts", Weight.NEW),
-        ("web/Makefile", Weight.NEW),
-        (".config/nextest.toml", Weight.NEW),
-        ("bench/run/a", Weight.NEW),  # kept
-        ("golden.txt", Weight.NEW),
-        ("benches/a", Weight.NONE),
-        ("ci/check", Weight.OLD),  # named
-        ("ci/other", Weight.NONE),
-        ("README.md", Weight.NONE),  # named, and no script
-        ("src/latest.py", Weight.NONE),
-        ("src/contest.py", Weight.NONE),
+        ("tests/data/x.json", (True, False)),
+        ("src/__tests__/a.tsx", (True, False)),
+        ("pkg/a_test.go", (True, False)),
+        ("src/FooTest.java", (True, False)),
+        ("tests/conftest.py", (True, True)),
+        ("jest.config.ts", (True, True)),
+        ("web/Makefile", (True, True)),
+        (".config/nextest.toml", (True, True)),
+        ("bench/run/a", (True, True)),  # kept
+        ("golden.txt", (True, True)),
+        ("benches/a", (False, False)),
+        ("ci/check", (True, False)),  # named
+        ("ci/other", (False, False)),
+        ("README.md", (False, False)),  # named, and no script
+        ("src/latest.py", (False, False)),
+        ("src/contest.py", (False, False)),
     ],
 )
-def test_a_path_counts_by_its_kind(path: str, counts: Weight) -> None:
+def test_a_path_counts_by_its_kind(path: str, counts: tuple[bool, bool]) -> None:
     keep, named = ("bench/", "golden.txt"), {"ci/check", "README.md"}
-    assert measures.weight(path, keep, named) is counts
+    found = [measures.counts(path, keep, named, new=new) for new in (False, True)]
+    assert found == [*counts]
 
 
 PYTEST = "[tool.pytest.ini_options]\nx = 1\n"
