@@ -23,6 +23,7 @@ _TRIAL_S = 20.0
 ROOT = "KERN_ROOT"  # by it kern finds processes of a tree
 # `npm install` installs git's hooks by them, where a child may not.
 _UNHOOKED = {"HUSKY": "0", "SKIP_INSTALL_SIMPLE_GIT_HOOKS": "1"}
+_OPENED = ((Access.READ, "read"), (Access.WRITE, "write"), (Access.DEVICE, "devices"))
 _PROXY = Path("/run/kern/proxy")  # where a child finds the relay's socket
 
 
@@ -131,12 +132,9 @@ class Sandbox:
         yield from wall.machine(self.home, tree.root, own, self.programs)
         if needs := self.needs.get(agent):
             yield from login.lay(needs, self.home, own)
-        for access, names in (
-            (Access.READ, self.grants.read),
-            (Access.WRITE, self.grants.write),
-            (Access.DEVICE, self.grants.devices),
-        ):
-            yield from (Mount(access, Path(os.path.expanduser(name))) for name in names)
+        for access, key in _OPENED:
+            names = map(os.path.expanduser, getattr(self.grants, key))
+            yield from (Mount(access, Path(name)) for name in names)
         yield from wall.tree(kind, tree, room, self.tree.root)
 
     def renew(self) -> None:

@@ -268,11 +268,9 @@ def environment(
     """
     passed = {*_SEEN["variables"], *names}
     beginnings = tuple(name for name in passed if name.endswith("_"))
-    return {
-        name: value
-        for name, value in env.items()
-        if outside.get(name) != value or name in passed or name.startswith(beginnings)
-    }
+    own = {name for name, value in env.items() if outside.get(name) != value}
+    own |= passed | {name for name in env if name.startswith(beginnings)}
+    return {name: value for name, value in env.items() if name in own}
 
 
 def to_proxy(env: Mapping[str, str]) -> dict[str, str]:

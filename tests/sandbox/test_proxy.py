@@ -118,8 +118,9 @@ def test_a_kept_connection_carries_each_request_to_its_host(
 
 
 @needs_bwrap
-def test_a_server_of_its_own_answers_on_localhost(tmp_path: Path) -> None:
-    net = Net(tmp_path, Holding(network=()))
+def test_localhost_is_its_own_but_for_a_named_port(tmp_path: Path, server: int) -> None:
+    net = Net(tmp_path, Holding(network=(f"localhost:{server}",)))
+    assert net.fetch(f"http://localhost:{server}/x").stdout == "b'/x'\n"
     code = (
         "import http.server, threading, urllib.request as u\n"
         "s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n"
@@ -127,21 +128,11 @@ def test_a_server_of_its_own_answers_on_localhost(tmp_path: Path) -> None:
         "print(u.urlopen(f'http://localhost:{s.server_port}/', timeout=5).status)\n"
     )
     assert net.python(code).stdout == "200\n"
-
-
-@needs_bwrap
-def test_a_named_port_of_this_machine_is_there(tmp_path: Path, server: int) -> None:
-    net = Net(tmp_path, Holding(network=(f"localhost:{server}",)))
-    assert net.fetch(f"http://localhost:{server}/x").stdout == "b'/x'\n"
-
-
-@needs_bwrap
-def test_abstract_sockets_are_closed(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("\0kern-test-abstract")
         listening.listen()
         ask = "import socket; socket.socket(socket.AF_UNIX).connect('\\0kern-test-abstract')"
-        assert Net(tmp_path, Holding()).python(ask).returncode
+        assert net.python(ask).returncode
 
 
 def test_what_a_child_may_reach_is_the_persons_list_and_what_agents_need() -> None:
@@ -160,16 +151,11 @@ def test_what_a_child_may_reach_is_the_persons_list_and_what_agents_need() -> No
     assert ports(hosts(None, **needs)) == (4141,)
 
 
-@pytest.mark.parametrize(
-    ("host", "passes"),
-    [
-        *[("api.example.com", True), ("API.EXAMPLE.COM.", True), ("x.wild.org", True)],
-        *[("wild.org", False), ("evilwild.org", False), ("api.example.com.evil.org", False)],
-        ("", False),
-    ],
-)
-def test_hosts_are_whole_names(host: str, passes: bool) -> None:
-    assert reaches(host, ("api.example.com", "*.wild.org")) is passes
+def test_hosts_are_whole_names() -> None:
+    for host in ("api.example.com", "API.EXAMPLE.COM.", "x.wild.org"):
+        assert reaches(host, ("api.example.com", "*.wild.org"))
+    for host in ("wild.org", "evilwild.org", "api.example.com.evil.org", ""):
+        assert not reaches(host, ("api.example.com", "*.wild.org"))
 
 
 @needs_bwrap
