@@ -1,8 +1,8 @@
 """kern as its users run it, when all goes well: command line, output, files, prompts, commits."""
 
 import json
+import os
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kern.cli import demo
-from kern.pipeline import session
 from tests.conftest import Fake, Git, Inline, Kern
 
 READY = "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"
@@ -118,7 +117,12 @@ def test_what_done_tasks_left_goes_with_a_run_s_end_once_it_is_old(
     assert [*history.iterdir()]
     assert inline(1).code == 1
     assert [*history.iterdir()] and kept() == [done, asked], "they are young"
-    monkeypatch.setattr(session, "AGE_S", -1.0)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-02-03T04:05:06Z")
+    for ref in kept():
+        git("update-ref", ref, git("commit-tree", "-m", "old", f"{ref}^{{tree}}"))
+    monkeypatch.delenv("GIT_COMMITTER_DATE")
+    for place in history.iterdir():
+        os.utime(place, (0, 0))
     assert inline(1).code == 1
     assert [*history.iterdir()] == []
     assert kept() == [asked], "that task is open"
@@ -128,19 +132,6 @@ def test_what_done_tasks_left_goes_with_a_run_s_end_once_it_is_old(
 
 
 # ---------------------------------------------------------------- words on the command line
-
-
-def test_the_demo_can_write_into_its_sample_where_kern_is_installed_read_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(demo.SAMPLE, installed := tmp_path / "installed")
-    for place in (*installed.iterdir(), installed):
-        place.chmod(0o555 if place.is_dir() else 0o444)
-    monkeypatch.setattr(demo, "SAMPLE", installed)
-    demo.sample(root := tmp_path / "sample")
-    found = (root, root / "SPEC.md", root / "check.sh")
-    assert [one.stat().st_mode & 0o700 for one in found] == [0o700, 0o600, 0o700]
-    installed.chmod(0o755)  # or nobody can delete it
 
 
 def test_the_demo_ends_with_commands_that_work_where_kern_is_not_on_path(
