@@ -79,30 +79,23 @@ COMMANDS = toml.each(lambda got, where: tuple(_WORDS(got, where)))
 
 
 def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
-    """`--model NAME` or `--model ROLE=NAME`, and `--agent` like it, but for all roles where it
-    names none. Raises UsageError.
+    """`--model NAME` or `--model ROLE=NAME`, which counts wherever it stands; and `--agent` like
+    it, but for all roles where it names none. Raises UsageError.
     """
-    by_role = _by_role(models, THINKING, MODEL, "--model")
-    run_by = _by_role(agents, ROLES, AGENT, "--agent")
-    named = [role for role in ROLES if role in by_role or role in run_by]
-    return {role: Choice(by_role.get(role, ""), "", run_by.get(role, "")) for role in named}
-
-
-def _by_role(
-    options: Sequence[str], usual: Sequence[Role], reader: toml.Read, option: str
-) -> dict[Role, str]:
-    """`ROLE=NAME`, which counts wherever it stands, or NAME for the `usual` ones."""
-    result: dict[Role, str] = {}
-    for one in sorted(options, key=lambda one: "=" in one):
-        word, equals, name = one.rpartition("=")
-        roles = [role for role in ROLES if role == word] if equals else usual
-        if not roles:
-            raise UsageError(
-                f"{option}: no agent of kern is named {plain.line(word, 80)!r}",
-                hint=f"one of {', '.join(ROLES)}; say: {option} commit=NAME",
-            )
-        result |= dict.fromkeys(roles, str(reader(name, option)))
-    return result
+    choices: dict[Role, Choice] = {}
+    rows = ("model", models, THINKING, MODEL), ("agent", agents, ROLES, AGENT)
+    for option, words, usual, reader in rows:
+        for word in sorted(words, key=lambda one: "=" in one):
+            named, equals, name = word.rpartition("=")
+            roles = [role for role in ROLES if role == named] if equals else usual
+            if not roles:
+                raise UsageError(
+                    f"--{option}: no agent of kern is named {plain.line(named, 80)!r}",
+                    hint=f"one of {', '.join(ROLES)}; say: --{option} commit=NAME",
+                )
+            value = {option: reader(name, f"--{option}")}
+            choices |= {role: replace(choices.get(role, Choice()), **value) for role in roles}
+    return choices
 
 
 # ---------------------------------------------------------------- the endpoint of the agent `http`

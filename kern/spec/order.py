@@ -56,8 +56,8 @@ def _reason(task: Task, number: int, above: str, late: str) -> tuple[str, str, s
         do = f"kern show {number}, kern edit, kern retry {number}"
         return f"blocked: {blocked[-1].text}", do, blocked[-1].text
     if question := notes.pending(task):
-        do = f'kern answer {number} "…"'
-        return notes.unanswered(task), do, f"asks: {notes.words(question)}"
+        words = notes.words(question)
+        return f"waits for your answer: {words}", f'kern answer {number} "…"', f"asks: {words}"
     if held := task.of(Kind.HELD):
         above = f"held: {held[-1].text}".rstrip(": ")
     if above:

@@ -74,7 +74,7 @@ def shape(text: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("bullet", ["-", "*", "+", "2)", "123456789.", "0."])
 def test_every_bullet_of_markdown_carries_a_task(bullet: str) -> None:
     assert only(f"{bullet} [ ] do it\n").text == "do it"
-    assert only(f"{bullet}\t[ ] do it").bullet == bullet
+    assert only(f" {bullet}\t[ ] do it").below == " " * (len(bullet) + 2)
 
 
 @pytest.mark.parametrize(
