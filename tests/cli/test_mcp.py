@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from kern.cli.mcp import TOOLS, tools
 from tests.conftest import BUSY, PATIENCE_S, Kern
 from tests.kit.scripted_server import ScriptedServer, say, use
 from tests.kit.terminal import on_terminal
-from tests.test_house import TOP, started
+from tests.test_house import TOP
 
 SERVER = ("-P", "-m", "kern", "mcp")
 CLAUDE = os.environ.get("KERN_TEST_CLAUDE", "")
@@ -155,6 +156,9 @@ def test_the_real_claude_uses_the_tools(repo: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("argv", ["--help", "status"])
 def test_without_its_command_nothing_of_it_is_imported(argv: str, repo: Path) -> None:
-    said, loaded = started(argv, cwd=repo)
-    assert not loaded & {"mcp", "http", "asyncio"}  # by which `mcp` and `follow` begin
-    assert "mcp" not in said and "serve" not in said
+    words = [sys.executable, "-X", "importtime", "-m", "kern", argv]
+    env = {**os.environ, "PYTHONPATH": str(TOP)}
+    done = subprocess.run(words, cwd=repo, env=env, capture_output=True, text=True, check=True)
+    loaded = {*re.findall(r"\| +(\w+)$", done.stderr, re.M)}
+    assert "typer" in loaded and not loaded & {"mcp", "http", "asyncio"}  # `mcp`, `follow`
+    assert "mcp" not in done.stdout and "serve" not in done.stdout
