@@ -129,8 +129,8 @@ class Acted(Event):
 
 class StageFinished(
     Event,
-    keeps="stage did:end task stage model attempt agent cost_usd tokens turns session denied"
-    " effort version sent_back seconds",
+    keeps="stage did:end task stage model attempt agent cost_usd tokens turns denied"
+    " effort sent_back seconds",
 ):
     stage: Role
     task: str
@@ -140,11 +140,9 @@ class StageFinished(
     denied: tuple[str, ...] = ()
     attempt: int = 1
     model: str = ""
-    session: str = ""  # the agent's own id
     turns: int | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)  # by kind, as the agent counts them
     effort: str = ""  # as pinned; empty: what the agent's CLI took by itself
-    version: str = ""  # of that CLI
     sent_back: int = 0  # how often a red gate let it not end yet
     agent: str = ""
 

@@ -13,7 +13,6 @@ from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Act, Stage
 
-_ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
 _UNTOUCHED = ("--setting-sources", "user", "--strict-mcp-config")
 _SEALED = (*_UNTOUCHED, "--permission-mode", "dontAsk")
@@ -42,8 +41,7 @@ def start(call: Call) -> Start:
     env |= {"CLAUDE_CODE_EFFORT_LEVEL": call.effort} if call.effort else {}  # it beats the flag
     limit = str(round(1000 * call.patience))
     env |= {f"BASH_{what}_TIMEOUT_MS": limit for what in ("DEFAULT", "MAX") if call.patience}
-    request = json.dumps({"run": call.mark, "gates": call.gates})
-    env |= {claude_stop_hook.VARIABLE: request} if call.gates else {}
+    env |= {claude_stop_hook.VARIABLE: json.dumps(call.gates)} if call.gates else {}
     return Start(argv, env)
 
 
@@ -69,16 +67,14 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     says success, an interrupted claude exits 0.
     """
     result: Object | None = None
-    version, sent_back, errors, denied = "", 0, list[str](), list[str]()
+    sent_back, errors, denied = 0, list[str](), list[str]()
     limit: Mapping[Any, Any] | None = None
     for value in objects:
         match value:
-            case {"type": "system", "subtype": "init", "claude_code_version": str(version)}:
-                pass
             case {"type": "assistant", "error": str(word)}:
                 errors.append(word)
             case {"type": "user", "isSynthetic": True, "message": dict(message)}:
-                sent_back += any(map(_is_feedback, transcript.parts(message, "content")))
+                sent_back += "'Stop hook feedback:" in str(message)
             case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", **info}}:
                 limit = info
             case {"type": "result"}:
@@ -86,14 +82,11 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
                 denied += map(_denial, transcript.parts(value, "permission_denials"))
     if result is None:
         raise faults.unanswered(AGENT, end)
-    text, turns = result.get("result"), transcript.number(result.get("num_turns"))
     answer = Answer(
-        text if isinstance(text, str) else "",
+        str(result.get("result") or ""),
         transcript.number(result.get("total_cost_usd")),
-        None if turns is None else int(turns),
-        str(result.get("session_id") or ""),
+        transcript.whole(result.get("num_turns")) or None,
         transcript.tokens([transcript.part(result, "usage")], _TOKENS),
-        version,
         tuple(dict.fromkeys(denied)),
         sent_back,
     )
@@ -107,9 +100,7 @@ def _error(
     result: Object, answer: Answer, errors: list[str], limit: Mapping[Any, Any] | None
 ) -> AgentError | None:
     subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    message = answer.text.strip() or str(
-        result.get("errors") or result.get("subtype") or "no reason"
-    )
+    message = answer.text.strip() or str(result.get("errors") or subtype)
     wrong = bool(result.get("is_error"))
     if wrong and (limit is not None or re.search(r"(?i)hit your .{0,20}limit", message)):
         resets_at = transcript.whole((limit or {}).get("resetsAt")) or None
@@ -130,10 +121,6 @@ def _error(
     return faults.of_api(AGENT, message, status=413 if terminal in _TOO_LARGE else status)
 
 
-def _is_feedback(block: Object) -> bool:
-    return str(block.get("text")).startswith("Stop hook feedback:")
-
-
 def _denial(denied: Object) -> str:
     """`Write: a.txt`: a call that was refused."""
     details = transcript.part(denied, "tool_input")
@@ -141,9 +128,4 @@ def _denial(denied: Object) -> str:
     return f"{denied.get('tool_name')}{f': {detail}' if detail else ''}"
 
 
-def _admit(env: Mapping[str, str], *, root: bool) -> None:
-    if root and not env.get("IS_SANDBOX"):
-        raise protocol.Unusable("claude refuses to work unattended as root", _ORDINARY)
-
-
-AGENT = protocol.brought("claude", start, read, watch, admit=_admit)
+AGENT = protocol.brought("claude", start, read, watch)

@@ -7,15 +7,15 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import BinaryIO
 
 from kern.agents import faults, transcript
 from kern.agents.protocol import Agent, Answer, Call, Ended, Start
-from kern.agents.transcript import WHOLE_LIMIT, Object
+from kern.agents.transcript import Object
 from kern.model import Aide, Stage
 
 _NOT_IN_A_VARIABLE = r"(?a)\W"
 _ANY = ("whatever it has",)
+_TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 
 
 def agent(name: str, template: Sequence[str]) -> Agent:
@@ -31,12 +31,15 @@ def agent(name: str, template: Sequence[str]) -> Agent:
 
     def read(objects: Iterable[Object], end: Ended) -> Answer:
         """Of what it prints nothing is known: it ended well where its exit code is 0."""
-        result = answer("".join(str(one["text"]) for one in objects))
-        if result and end.code == 0 and not end.overflow:
-            return result
-        error = faults.unanswered(own, end)
-        error.answer = result
-        raise error
+        lines = [*objects]
+        while lines and lines[-1] == {"log": ""}:
+            lines.pop()
+        figures = lines.pop() if lines and transcript.part(lines[-1], "usage") else Object()
+        text = "\n".join(map(_text, lines)).strip()
+        if end.code or end.overflow or not text:
+            raise faults.unanswered(own, end)
+        cost, usage = figures.get("total_cost_usd"), transcript.part(figures, "usage")
+        return Answer(text, transcript.number(cost), tokens=transcript.tokens([usage], _TOKENS))
 
     own = Agent(
         name=name,
@@ -44,7 +47,6 @@ def agent(name: str, template: Sequence[str]) -> Agent:
         variable=f"KERN_AGENT_{re.sub(_NOT_IN_A_VARIABLE, '_', name).upper()}",
         start=start,
         read=read,
-        objects=whole,
         install="correct it under [commands] in kern.toml, or install it",
         login=f"run {shlex.join(template)} by hand to see what it needs",
         tools={Stage.IMPLEMENT: _ANY, Aide.JUDGE: _ANY},
@@ -54,19 +56,5 @@ def agent(name: str, template: Sequence[str]) -> Agent:
     return own
 
 
-def whole(file: BinaryIO) -> Iterable[Object]:
-    """All that it printed, as far as it can be one answer."""
-    file.seek(0)
-    yield {"text": file.read(WHOLE_LIMIT).decode("utf-8", "replace")}
-
-
-def answer(text: str) -> Answer | None:
-    text = text.replace("\r\n", "\n").strip()
-    above, _, last = text.rpartition("\n")
-    figures = transcript.parsed(last)
-    if not isinstance(figures.get("usage"), dict):
-        return Answer(text) if text else None
-    names = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
-    cost, tokens = figures.get("total_cost_usd"), transcript.tokens([figures["usage"]], names)
-    said = above.strip()
-    return Answer(said, transcript.number(cost), tokens=tokens) if said else None
+def _text(value: Object) -> str:
+    return str(value["log"]) if "log" in value else json.dumps(value, ensure_ascii=False)

@@ -60,12 +60,9 @@ def watch(value: Object) -> Act | None:
 def read(objects: Iterable[Object], end: Ended) -> Answer:
     """What the model said since its last call is the answer."""
     result: Object | None = None
-    session = log = ""
-    texts: list[str] = []
+    log, texts = "", list[str]()
     for value in objects:
         match value:
-            case {"type": "init", "session_id": str(session)}:
-                pass
             case {"type": "message", "role": "assistant"}:
                 texts.append(str(value.get("content")))
             case {"type": "tool_use"}:
@@ -79,7 +76,7 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
             raise protocol.Unusable("gemini is not logged in", AGENT.login)
         raise faults.unanswered(AGENT, replace(end, stderr=log + end.stderr))
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
-    answer = Answer("".join(texts), session=session, tokens=tokens)
+    answer = Answer("".join(texts), tokens=tokens)
     if result.get("status") == "error":
         message = str(transcript.part(result, "error").get("message"))
         raise _error(message, answer=answer)

@@ -57,7 +57,8 @@ def needs(
         hosts += place.hosts
     own = "\n".join(text(path) for path in settings if path.endswith((".json", ".jsonc", ".toml")))
     names = (next(filter(None, groups)) for groups in _NAMED_KEY.findall(own))
-    urls = [env[name] for name in sorted(env) if _is_endpoint(name, variables)]
+    begins = tuple(one for one in variables if one.endswith("_"))
+    urls = (env[one] for one in sorted(env) if one.startswith(begins) and one.endswith("_BASE_URL"))
     return Needs(
         login=tuple(login),
         settings=tuple(settings),
@@ -66,11 +67,6 @@ def needs(
         commands=tuple(json.loads(one, strict=False) for one in _HELPER.findall(own)),
         hosts=(*hosts, *filter(None, map(host, (*_BASE_URL.findall(own), *urls)))),
     )
-
-
-def _is_endpoint(name: str, variables: Iterable[str]) -> bool:
-    is_known = any(name.startswith(one) for one in variables if one.endswith("_"))
-    return is_known and name.endswith("_BASE_URL")
 
 
 def own_endpoint(needs: Needs, places: Iterable[Place]) -> str:

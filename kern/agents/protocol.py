@@ -8,9 +8,8 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-from kern.agents import transcript
 from kern.agents.places import Place
 from kern.agents.transcript import Object
 from kern.errors import UsageError
@@ -32,7 +31,6 @@ class Call:
     folder: str = ""  # where the files of `Start` lie
     budget: float = 0  # US dollars, 0 for none
     patience: float = 0  # seconds that a command of its shell may take, 0 for its own choice
-    mark: str = ""  # random, another for each process
     given: Mapping[str, str] = field(default_factory=dict)  # the environment that kern has
     root: str = ""  # the top level, where it is started
     obeyed: Sequence[str] = ()  # what is there of the project's files that it obeys
@@ -65,9 +63,7 @@ class Answer:
     text: str = ""
     cost_usd: float | None = None
     turns: int | None = None
-    session: str = ""
     tokens: Mapping[str, int] = field(default_factory=dict)  # by kind
-    version: str = ""
     denied: tuple[str, ...] = ()  # calls that were refused
     sent_back: int = 0  # how often a red gate let it not end yet
 
@@ -76,7 +72,7 @@ class Answer:
         """For the stage file: `jq .result` and `jq .total_cost_usd` read it whoever answered."""
         found = {"type": "result", "result": self.text, "total_cost_usd": self.cost_usd}
         used = {f"{kind}_tokens": count for kind, count in self.tokens.items()}
-        return {**found, "num_turns": self.turns, "session_id": self.session, "usage": used}
+        return {**found, "num_turns": self.turns, "usage": used}
 
 
 @dataclass(eq=False)
@@ -128,9 +124,6 @@ class Agent:
     # What an object of the live output shows it doing. Raises AgentError where that says that it
     # would go on without end.
     watch: Callable[[Object], Act | None] = lambda value: None
-    objects: Callable[[BinaryIO], Iterable[Object]] = transcript.objects
-    # Why it would not work for this user without a person beside it: raises Unusable.
-    admit: Callable[..., None] = lambda env, *, root: None
 
     install: str  # what a person types
     login: str  # what a person does who is not logged in
@@ -139,6 +132,7 @@ class Agent:
     oldest: list[int] = field(default_factory=list)  # version that works; empty where it has none
     status: Sequence[str] = ()  # its arguments that print whether it is logged in
     logged_out: str = ""  # a pattern of what these print where it is not
+    as_root: str = ""  # a variable without which it will not work unattended as root
     keys: Sequence[str] = ()  # variables that hold a key, so that it needs no login
 
     tools: Mapping[str, Sequence[str]]  # by role, as a person reads them; the judge's for others
@@ -171,9 +165,7 @@ class Program:
 
 DEFAULT = "claude"
 ENDPOINT = "http"  # by an endpoint of the settings
-AGENTS = {  # modules, loaded when they are used
-    name: f"kern.agents.{name}" for name in (DEFAULT, "codex", "gemini", ENDPOINT, "opencode", "pi")
-}
+AGENTS = (DEFAULT, "codex", "gemini", ENDPOINT, "opencode", "pi")  # modules, loaded when used
 _MODELS = {
     DEFAULT: r"(opus|sonnet|haiku|claude)\b",
     "codex": r"(gpt|o\d|codex)\b",
@@ -202,18 +194,13 @@ def foreign(model: str, agent: str) -> bool:
 
 
 def know(commands: Mapping[str, Agent], endpoint: Endpoint | None) -> None:
-    """From now on `find` knows these, too, and no others of a person's or project's own. Raises
-    UsageError for a name that is taken.
+    """From now on `find` knows these, before those that kern brings, and no others of a person's
+    or project's own.
     """
-    if clashes := sorted(commands.keys() & AGENTS.keys()):
-        raise UsageError(
-            f"commands.{clashes[0]} has the name of an agent that kern brings",
-            hint="give it another name, in [commands] of kern.toml",
-        )
     OWN.clear()
     OWN.update(commands)
     if endpoint:
-        OWN[ENDPOINT] = importlib.import_module(AGENTS[ENDPOINT]).agent(endpoint)
+        OWN.setdefault(ENDPOINT, _module(ENDPOINT).agent(endpoint))
 
 
 def find(name: str) -> Agent:
@@ -223,8 +210,12 @@ def find(name: str) -> Agent:
     if name not in AGENTS:
         names = ", ".join(dict.fromkeys((*AGENTS, *OWN)))
         raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {names}")
-    agent: Agent = importlib.import_module(AGENTS[name]).AGENT
+    agent: Agent = _module(name).AGENT
     return agent
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"kern.agents.{name}")
 
 
 def version(text: str) -> list[int]:

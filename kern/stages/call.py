@@ -3,7 +3,6 @@ for one that cannot, and what all of it costs is counted.
 """
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -187,8 +186,8 @@ class Caller:
         self.sink(
             events.StageFinished(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, reply.denied),
-                *(began.attempt, began.model, reply.session, reply.turns, result.tokens),
-                *(prompt.by.effort, reply.version, reply.sent_back, began.agent),
+                *(began.attempt, began.model, reply.turns, result.tokens),
+                *(prompt.by.effort, reply.sent_back, began.agent),
             )
         )
         if stage is Stage.RESEARCH and not (why or reply.text.strip()):
@@ -221,7 +220,6 @@ class Caller:
             folder=folder,
             budget=self._left(task),
             patience=longest if works else 0.0,
-            mark=secrets.token_hex(8),
             given=base,
             root=self.named(str(self.root)),
             obeyed=[name for name in agent.obeys if (self.root / name).exists()],

@@ -57,12 +57,12 @@ def read(agent: Agent, place: Path, stage: Role, end: Ended) -> Output:
     with place.open("rb") as file:
         answer, error = None, None
         try:
-            answer = agent.read(() if end.overflow else agent.objects(file), end)
+            answer = agent.read(() if end.overflow else transcript.objects(file), end)
         except AgentError as exc:
             answer, error = exc.answer, exc
         if answer and stage is not Stage.IMPLEMENT:
             return Output(answer, error)
-        acts = (_act(agent, one) for one in agent.objects(file))
+        acts = (_act(agent, one) for one in transcript.objects(file))
         return Output(answer, error, tuple(filter(None, acts)))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.agents import command, protocol
+from kern.agents import command, protocol, transcript
 from kern.agents.protocol import (
     AgentError,
     Answer,
@@ -18,7 +18,6 @@ from kern.agents.protocol import (
     TryAgain,
     Unusable,
 )
-from kern.errors import UsageError
 from kern.model import Aide, Stage
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
@@ -30,7 +29,7 @@ SOUND = Ended(0)
 
 
 def read(printed: bytes, ended: Ended = SOUND) -> Answer:
-    return AGENT.read(AGENT.objects(io.BytesIO(printed)), ended)
+    return AGENT.read(transcript.objects(io.BytesIO(printed)), ended)
 
 
 def test_the_template_is_filled_with_the_call() -> None:
@@ -87,9 +86,11 @@ def test_an_end_without_an_answer(printed: bytes, ended: Ended, kind: type, said
     assert found.value.message.startswith(said)
 
 
-def test_a_name_of_kern_s_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match=r"commands\.claude has the name of an agent"):
-        protocol.know({"claude": AGENT}, None)
+def test_a_command_comes_before_what_kern_brings_by_that_name() -> None:
+    protocol.know({"pi": AGENT}, None)
+    assert protocol.find("pi") is AGENT
+    protocol.know({}, None)
+    assert protocol.find("pi") is not AGENT
 
 
 # -------------------------------------------------------------------- by kern

@@ -73,7 +73,7 @@ def test_deep_nesting_is_survived() -> None:
 
 @pytest.mark.slow
 def test_what_is_longer_than_could_be_held_is_passed_over() -> None:
-    huge = dump({**RESULT, "result": "x" * transcript.WHOLE_LIMIT})
+    huge = dump({**RESULT, "result": "x" * 4 * transcript.LINE_LIMIT})
     assert read(lines([START]) + huge + b"\n" + lines([RESULT])) == [START, RESULT]
 
 

@@ -32,7 +32,7 @@ def eventful(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     git("add", "--all")
     git("commit", "--quiet", "--message=more")
     usage = {"input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 7}
-    found = {"usage": usage, "session_id": "s-1", "num_turns": 4}
+    found = {"usage": usage, "num_turns": 4}
     fake.script(
         research=[OVERLOAD, {"result": "- Files: a.txt:1\n\nREADY", "fields": found}],
         implement=[RED, {**GREEN, "run": ["echo very good > n"]}],
@@ -63,7 +63,7 @@ def test_each_event_is_one_line_with_its_values(
     ended = [r for r in found if r["kind"] == "stage" and r["did"] == "end"]
     assert [r["stage"] for r in ended] == ["research", "implement", "implement", "commit"]
     assert ended[0]["tokens"] == {"input": 10, "output": 3, "cache_read_input": 7}
-    assert (ended[0]["session"], ended[0]["turns"], ended[0]["model"]) == ("s-1", 4, "opus")
+    assert (ended[0]["turns"], ended[0]["model"]) == (4, "opus")
     assert [r["attempt"] for r in ended] == [1, 1, 2, 2]
     (commit,) = [r for r in found if r["kind"] == "commit"]
     assert commit["commit"] == git("rev-parse", "HEAD")

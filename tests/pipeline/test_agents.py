@@ -31,7 +31,8 @@ WORDS = "echo '```'; echo 'Write work.txt'; echo; echo 'As the task says.'; echo
 @pytest.fixture
 def pal(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`pal` on PATH, known to kern by its row; the folder where each stage's script lies."""
-    monkeypatch.setitem(protocol.AGENTS, made_up_agent.AGENT.name, "tests.kit.made_up_agent")
+    monkeypatch.setattr(protocol, "AGENTS", (*protocol.AGENTS, "pal"))
+    monkeypatch.setitem(sys.modules, "kern.agents.pal", made_up_agent)
     program = fake.folder / "bin" / "pal"
     program.write_text(PAL)
     program.chmod(0o755)
@@ -114,7 +115,7 @@ def test_one_file_and_its_row_make_an_agent_known(
         shutil.copy(example, copy)
     shutil.copy(HERE / "tests/kit/made_up_agent.py", copy / "kern/agents/pal.py")
     table = copy / "kern/agents/protocol.py"
-    row = "for name in (DEFAULT, "
+    row = "AGENTS = (DEFAULT, "
     assert row in table.read_text()
     table.write_text(table.read_text().replace(row, f'{row}"pal", '))
     ran_by = [sys.executable, "-m", "kern", "1", "0", "--trust", "--agent", "pal"]
