@@ -14,7 +14,7 @@ from kern.model import LEARNINGS, UNVERIFIED, Cause, Key, Marker, Outcome, Saved
 from kern.pipeline import attempt, landing, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
-from kern.pipeline.table import ATTEMPTS, Research, Settled, mends, skipped
+from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
 from kern.plain import some
 from kern.spec import edit, notes
 from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task, is_experiment
@@ -121,7 +121,7 @@ def release(site: Site, at: Situation) -> Settled:
     """A split, a skip, or a question: keep, put back, then let go."""
     task = at.opened[1]
     stage = Stage.IMPLEMENT if Stage.IMPLEMENT in at.files else Stage.RESEARCH
-    one, ref, asked = at.files[stage], "", at.facts.research is Research.ASKED
+    one, ref, asked = at.files[stage], "", at.facts.research is Code.NEEDS_ANSWER
     if stage is Stage.IMPLEMENT:
         asked = at.facts.saved is Saved.ASKED
         ref = _keep(site, at, "-asked" if asked else "-stopped")
@@ -135,7 +135,7 @@ def release(site: Site, at: Situation) -> Settled:
         return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", titles=titles)
     if stage is Stage.IMPLEMENT:
         return _skip(site, at, one.decision.reason, exhausted=at.due is not Tier.IMPLEMENT)
-    if at.due is Tier.SKIP and at.facts.research is Research.READY:
+    if at.due is Tier.SKIP and at.facts.research is Code.READY:
         last = task.of(Kind.ATTEMPT)[-1].text
         reason = f"{task.spent(0)} attempts failed, the last: {last}"
         return _skip(site, at, reason, exhausted=True)

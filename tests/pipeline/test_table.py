@@ -13,7 +13,6 @@ from kern.pipeline.table import (
     ATTEMPTS,
     Do,
     Facts,
-    Research,
     Start,
     due,
     resume,
@@ -24,6 +23,7 @@ from kern.stages.answer import Answer, Code
 
 # ------------------------------------------------------------ every combination of facts
 
+RESEARCHED = (None, Code.READY, Code.NO_TASK, Code.NEEDS_ANSWER)
 Decided = list[tuple[Facts, Do]]
 
 
@@ -32,7 +32,7 @@ def decided() -> Decided:
     """What is decided on each of some 20,000 combinations; attempts below, at the limit."""
     both = (False, True)
     every: Iterable[tuple[Any, ...]] = product(
-        *(both, Start, both, Research, both, Saved, both, both),
+        *(both, Start, both, RESEARCHED, both, Saved, both, both),
         *((0, 3), both, both),
     )
     # Of what is not proved nobody asks whose proof it is.
@@ -59,8 +59,8 @@ ROWS: tuple[Row, ...] = (
     (Do.PROVE, lambda f: f.saved in (Saved.OPEN, Saved.PROVED)),
     (Do.UNDO, lambda f: f.start is Start.OPEN),
     (Do.CONCLUDE, lambda f: f.experiment and f.attempts >= ATTEMPTS),
-    (Do.RELEASE, lambda f: f.research in (Research.NO_TASK, Research.ASKED)),
-    (Do.RESEARCH, lambda f: f.research is Research.NONE or not f.noted),
+    (Do.RELEASE, lambda f: f.research in (Code.NO_TASK, Code.NEEDS_ANSWER)),
+    (Do.RESEARCH, lambda f: f.research is None or not f.noted),
     (Do.RELEASE, lambda f: f.subtask and f.attempts >= ATTEMPTS),
     (Do.IMPLEMENT, lambda f: True),
 )
@@ -118,10 +118,10 @@ def after_step(do: Do, facts: Facts) -> list[tuple[str, Facts | None]]:
     match do:
         case Do.SELECT:
             return [("", replace(facts, active=True))]
-        case Do.RESEARCH if facts.research is not Research.NONE:
+        case Do.RESEARCH if facts.research is not None:
             return [("", replace(facts, noted=True))]
         case Do.RESEARCH:
-            found = (Research.READY, Research.NO_TASK, Research.ASKED)
+            found = (Code.READY, Code.NO_TASK, Code.NEEDS_ANSWER)
             ends: list[tuple[str, Facts | None]] = [
                 (str(word), replace(facts, research=word)) for word in found
             ]
