@@ -101,20 +101,16 @@ def _ahead(facts: Facts) -> Do:
 
 
 def due(facts: Facts) -> Tier:
-    return tier(facts.attempts, subtask=facts.subtask, experiment=facts.experiment)
+    if facts.attempts < ATTEMPTS:
+        return Tier.IMPLEMENT
+    if facts.experiment:
+        return Tier.CONCLUDE
+    return Tier.SKIP if facts.subtask else Tier.DECOMPOSE
 
 
 def mends(facts: Facts) -> bool:
     """Whether this attempt may mend the first; where it fails as well, research runs anew."""
     return facts.attempts == 1 and due(facts) is Tier.IMPLEMENT and not facts.experiment
-
-
-def tier(attempts: int, *, subtask: bool, experiment: bool) -> Tier:
-    if attempts < ATTEMPTS:
-        return Tier.IMPLEMENT
-    if experiment:
-        return Tier.CONCLUDE
-    return Tier.SKIP if subtask else Tier.DECOMPOSE
 
 
 def skipped(full_failures: int, *, exhausted: bool, again: bool = False) -> Outcome:

@@ -51,7 +51,8 @@ def look(repo: Repo) -> Project:
 def tier(task: spec.Task) -> Any:
     """What the task's next attempt would be."""
     alone, experiment = task.parent is None, spec.is_experiment(task.text)
-    return table.tier(task.spent(table.ATTEMPTS), subtask=not alone, experiment=experiment)
+    spent = task.spent(table.ATTEMPTS)
+    return table.due(table.Facts(attempts=spent, subtask=not alone, experiment=experiment))
 
 
 def shown(folder: Path, *, everything: bool, as_json: bool) -> str:
