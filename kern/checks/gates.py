@@ -47,6 +47,8 @@ class Gates:
     def run(self, gate: Gate, exact: str, *, before: bool = False) -> Result:
         """Where `exact` lies. `before`: the task, whose stage files its output is none of."""
         room = self.furnish(exact, gate.room)
+        if room and gate.hidden:
+            room = replace(room, laid=Path(gate.hidden).expanduser())
         end = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
         return replace(end, strict=gate.strict, known_red=bool(gate.red))
 

@@ -17,20 +17,20 @@ from kern.pipeline.site import Site
 from kern.sandbox import closed
 from kern.sandbox.confine import Sandbox
 from kern.sandbox.means import Overlays
-from kern.sandbox.wall import Kind, Room
+from kern.sandbox.wall import Kind
 
 
 def gate(site: Site) -> Gate | None:
     """Raises UsageError where an agent could see it: it names no path, which the journal keeps."""
-    setting = site.caller.settings.hidden
+    setting, sandbox = site.caller.settings.hidden, site.sandbox
     if setting is None:
         return None
-    folder, sandbox, own = _folder(setting), site.sandbox, preflight.person_file()
+    folder, own = Path(setting.hidden or "").expanduser(), preflight.person_file()
     if not (site.rooms.held and sandbox and sandbox.overlays is not Overlays.NONE):
         why, hint = "without bubblewrap agents could read it", "install it, or take [hidden] out"
-    elif folder and not folder.is_dir():
+    elif not folder.is_dir():
         why, hint = "its folder is not there", "make it, or correct the path"
-    elif _is_seen(sandbox, folder or own, own):
+    elif _is_seen(sandbox, folder if setting.hidden else own, own):
         why, hint = "agents see its folder, or your settings", "keep both where no agent reads"
     else:
         return setting
@@ -39,7 +39,8 @@ def gate(site: Site) -> Gate | None:
 
 def _is_seen(sandbox: Sandbox, *paths: Path) -> bool:
     agent = sandbox.confine(Kind.WORKER, (), os.environ)
-    return any(closed.access(agent, *paths) or paths)  # nothing: it could not be asked
+    seen = closed.access(agent, *(Path(os.path.realpath(path)) for path in paths))
+    return any(seen or paths)  # nothing: it could not be asked
 
 
 def look(site: Site) -> None:
@@ -56,22 +57,13 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
     """Its end on that tree, where there is one. `open_end`: with what it printed, to a person."""
     if not (setting := gate(site)):
         return
-
-    def furnish(exact: str, mounted: bool) -> Room | None:
-        room = site.rooms.for_proof(exact, site.repo.head())
-        return room and replace(room, laid=_folder(setting))
-
     site.caller.check_requests()
     site.sink(GateStarted(setting.label, "", before=before))
     try:
-        end = replace(site.gates, furnish=furnish).run(setting, tree)
+        end = site.gates.run(setting, tree)
     finally:
         site.rooms.room.fill(tree)
         (site.scope.folder / "gate-hidden.log").unlink(missing_ok=True)
     end = replace(end, log="") if open_end else replace(end, output="", log="", closed=())
     site.sink(GateEnded(end, before=before))
     yield end
-
-
-def _folder(setting: Gate) -> Path | None:
-    return Path(os.path.realpath(os.path.expanduser(setting.hidden))) if setting.hidden else None

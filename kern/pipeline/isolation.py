@@ -32,10 +32,7 @@ from kern.system import temporary, workspace
 
 VARIABLE = "KERN_SANDBOX"
 _RENEWAL_S = 30.0
-_FLAT = (
-    "no overlay can lie on this disk: kern works in your tree, and gates cannot write what git "
-    "ignores (kern help safety)"
-)
+_FLAT = "no overlay can lie on this disk: kern works in your tree (kern help safety)"
 
 
 def mode() -> Mode:
@@ -172,6 +169,5 @@ def promised(templates: Mapping[Role, Template], caller: Caller, sandbox: Sandbo
             if why := protocol.find(by.agent).unheld:
                 raise UsageError(
                     f"{by.agent} cannot be held to what {role} may do: {why}",
-                    hint=f"choose another agent for it (--agent {role}={protocol.DEFAULT}), or "
-                    "let a sandbox hold it: kern help safety",
+                    hint=f"--agent {role}={protocol.DEFAULT}, or a sandbox: kern help safety",
                 )
