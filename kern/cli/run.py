@@ -10,8 +10,6 @@ from kern.cli.options import ITERATIONS
 from kern.errors import Exit, UsageError
 from kern.fleet import run as fleet
 from kern.fleet import worktree
-from kern.fleet.work import BRANCHES
-from kern.git import refs
 from kern.pipeline import loop
 from kern.pipeline.site import Options
 from kern.views.live import Console
@@ -61,9 +59,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             worktree.set_up(site)
         return None
     if not (options.jobs or where):
-        # Worktrees, or commits that wait to land.
-        unfinished = (site.scope.folder / worktree.FOLDER).is_dir()
-        if not unfinished and not refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
+        if not (worktree.begun(site) or (site.scope.folder / worktree.FOLDER).is_dir()):
             return None
         if options.until_done:
             what = "an earlier kern -j was ended before all had landed"

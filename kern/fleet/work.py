@@ -84,11 +84,9 @@ def ticked(text: str, key: Key, theirs: str) -> str:
 
 def noted(text: str, key: Key, theirs: str) -> str:
     """With the notes and the subtasks that the worker's SPEC.md has under the task, each once."""
-    new = parse(theirs)
-    task, other = parse(text).find(key), new.find(key)
+    parsed, new = parse(text), parse(theirs)
+    task, other = parsed.find(key), new.find(key)
     if not (task and other):
         return text
     titles = [one.text for one in new.tasks if one.parent == new.tasks.index(other)]
-    parsed = parse(text := edit.noted(text, task, theirs, other))
-    again = parsed.find(key)
-    return edit.add_subtasks(text, parsed, again, titles) if again else text
+    return edit.noted(edit.add_subtasks(text, parsed, task, titles), task, theirs, other)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kern import plain
@@ -56,12 +57,8 @@ class Yard:
     home: Path | None = None  # the person's tree, where it is on this machine
     brought: tuple[str, ...] = ()  # paths of it that are copied: git ignores them
 
-    @property
-    def name(self) -> str:
-        return f"{self.repo.root.stem}-"
-
-    def place(self, number: int) -> Path:
-        return self.folder / f"{self.name}{number}"
+    def place(self, number: int | str) -> Path:
+        return self.folder / f"{self.repo.root.stem}-{number}"
 
     def log(self, number: int) -> Path:
         """What its kern prints."""
@@ -74,7 +71,7 @@ def yard(site: Site) -> Yard:
     brought = () if site.rooms.mounted else copied(repo, wanted)
     # GitPython's processes and git's answering one belong to the thread that lands.
     own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
-    return Yard(own, site.scope.folder / FOLDER, repo.root, brought)
+    return Yard(own, (site.scope.folder / FOLDER).resolve(), repo.root, brought)
 
 
 # ---------------------------------------------------------------- made and removed
@@ -93,35 +90,23 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
     """With the files of the commit, and HEAD as these options of git say. One that is there is used
     again: what git ignores stays in it. Raises KernError.
     """
-    tree = of(here, number)
-    anew = not tree or tree.run("checkout", "--quiet", "--force", *head, commit)[0]
-    if not tree or anew or tree.run("clean", "-ffdq")[0]:
-        tree = _added(here, number, commit, *head)
+    tree, place = of(here, number), here.place(number)
+    if not tree or tree.run("checkout", "--quiet", "--force", *head, commit)[0]:
+        workspace.own_folder(here.folder, parents=True)
+        remove(here, number)  # something else lies there, or git knows of what lay there
+        with _ONE_BY_ONE:
+            here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, str(place), commit)
+        tree = repository.open_at(place, reading=True)
+    tree.git("clean", "-ffdq")
+    _bring(here, tree)
     if (tree.root / ".gitmodules").exists():
         tree.git("submodule", "update", "--init", "--recursive", "--quiet")
     return tree
 
 
-def _added(here: Yard, number: int, commit: str, *head: str) -> Repo:
-    """With copies of what git ignores."""
-    place = here.place(number)
-    workspace.own_folder(here.folder, parents=True)
-    remove(here, number)  # something else lies there, or git knows of what lay there
-    with _ONE_BY_ONE:
-        here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, str(place), commit)
-    for path in here.brought:
-        source, target = (Path(one, path) for one in (here.repo.root, place))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        code, output = process.capture([*_COPY, str(source), str(target)], _COPY_S)
-        if code:
-            remove(here, number)
-            raise KernError(f"cannot copy {source} to {target}: {plain.last(output)}", hint=AGAIN)
-    return repository.open_at(place, reading=True)
-
-
 def numbers(here: Yard) -> dict[int, str]:
     """Of those that git knows, each with the branch that it is on. Not all of them are there."""
-    place = re.escape(str(here.folder.resolve() / here.name))
+    place = re.escape(str(here.place("")))
     row = rf"(?m)^worktree {place}(\d+)\nHEAD \w+\n(?:branch refs/heads/(.*))?"
     listed = here.repo.text("worktree", "list", "--porcelain")
     return {int(number): branch for number, branch in re.findall(row, f"{listed}\n")}
@@ -130,11 +115,9 @@ def numbers(here: Yard) -> dict[int, str]:
 def remove(here: Yard, number: int) -> None:
     """With what git remembers of it; the branch stays."""
     place = here.place(number)
-    argv = ("worktree", "remove", "--force", "--force", str(place))
     with _ONE_BY_ONE:
-        if here.repo.run(*argv)[0]:
-            shutil.rmtree(place, ignore_errors=True)
-            here.repo.run(*argv)  # of one that is not there git forgets the rest
+        workspace.remove(place)
+        here.repo.run("worktree", "remove", "--force", "--force", str(place))
 
 
 # ---------------------------------------------------------------- what git does not bring
@@ -177,6 +160,21 @@ def copied(home: Repo, settings: Worktree) -> tuple[str, ...]:
                 'setup = "python3 -m venv .venv && .venv/bin/pip install -e ."',
             )
     return tuple(paths)
+
+
+def _bring(here: Yard, tree: Repo) -> None:
+    """Each copy once: it is there whole or not at all."""
+    for path in here.brought:
+        source, target = here.repo.root / path, tree.root / path
+        if os.path.lexists(target) or target.parent != target.parent.resolve():
+            continue  # it may lead out
+        with TemporaryDirectory(dir=here.folder) as folder:
+            part = os.path.join(folder, "part")
+            code, output = process.capture([*_COPY, str(source), part], _COPY_S)
+            if code:
+                raise KernError(f"cannot copy {source}: {plain.last(output)}", hint=AGAIN)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(part, target)
 
 
 @contextlib.contextmanager
@@ -315,37 +313,35 @@ def read(tree: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
 # ---------------------------------------------------------------- what an earlier run has left
 
 
+def begun(site: Site) -> list[tuple[Key, str, str]]:
+    """Tasks of SPEC.md with the names and the newest commits of their work branches."""
+    keys, ids = [one.key for one in site.documents.spec()[1].tasks], site.repo.store
+    named = [(key, work.branch(site.scope.branch, key)) for key in keys]
+    return [(*one, tip) for one in named if (tip := ids.id(f"refs/heads/{one[1]}"))]
+
+
 def left(site: Site, here: Yard) -> Iterator[Work]:
-    """Finished, or half done of tasks in SPEC.md; what else is there goes."""
-    repo, run, onto = site.repo, site.caller.run, site.scope.branch
-    keys = {work.branch(onto, one.key): one.key for one in site.documents.spec()[1].tasks}
+    """Finished or half done, of tasks in SPEC.md."""
+    repo, own = site.repo, (site.caller.run, site.scope.branch, (), site.options.words)
     trees = {branch: number for number, branch in numbers(here).items()}
-    form = "--format=%(objectname) %(refname:lstrip=2)"
-    rows = repo.text("for-each-ref", form, f"refs/heads/{work.BRANCHES}").splitlines()
-    for tip, branch in (row.split(" ", 1) for row in rows):
-        if branch not in {**keys, **trees}:  # another branch's
-            continue
+    for key, branch, tip in begun(site):
         number = trees.setdefault(branch, 1 + max(trees.values(), default=0))
-        tree = of(here, number) or make(here, number, branch)
-        one = history.commit(repo, tip)
-        key = keys.get(branch) or Key("", one.trailer)
+        tree, one = of(here, number) or make(here, number, branch), history.commit(repo, tip)
         base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
-        job = Job(key, base, branch, number, run, onto, options=site.options.words)
-        done = read(tree, job)
-        if done.commit or (done.under_way and branch in keys):
+        done = read(tree, Job(key, base, branch, number, *own))
+        if done.commit or done.under_way:
             yield done
-            continue
-        if start := refs.start(tree, branch):
-            refs.delete(repo, start.ref)
-        refs.delete(repo, f"refs/heads/{branch}")
-        remove(here, number)
+        else:
+            refs.delete(repo, f"refs/heads/{branch}")
 
 
 def tidy(site: Site, here: Yard) -> int:
-    """What is finished, or in progress in its worktree, stays; how many are in progress."""
-    unfinished = [*left(site, here)]
-    for number in numbers(here).keys() - {one.job.worker for one in unfinished}:
+    """What is finished, or in progress in its worktree, stays; how many are in progress. Of a task
+    that SPEC.md has no more its branch stays, if there is work on it.
+    """
+    rest = [*left(site, here)]
+    for number in numbers(here).keys() - {one.job.worker for one in rest}:
         remove(here, number)
-    if not unfinished:
+    if not rest:
         shutil.rmtree(here.folder, ignore_errors=True)
-    return sum(one.under_way for one in unfinished)
+    return sum(one.under_way for one in rest)
