@@ -1,10 +1,8 @@
 """The house rules: layers, one owner for each outside thing, a light start, a readable size."""
 
 import ast
-import io
 import re
 import sys
-import tokenize
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -63,6 +61,7 @@ OWNERS = {
     "jinja2": "views",
     "distributed": "fleet",
     "mcp": "cli",
+    "jsonschema": "cli",
     "numpy": "memory",
     "safetensors": "memory",
     "tokenizers": "memory",
@@ -71,12 +70,8 @@ OUTSIDE = {
     *("os", "sys", "time", "datetime", "subprocess", "pathlib", "shutil", "socket", "tempfile"),
     *("random", "secrets", "io", "logging", "threading", "asyncio", "glob", "platform"),
 }
-MOST_LINES = 300  # of code in a module
+MOST_LINES = 400  # of a module
 MOST_LINES_OF_A_FUNCTION = 60
-_NO_CODE = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
-    tokenize.ENDMARKER,
-}
 
 
 @cache
@@ -122,24 +117,6 @@ def arrows() -> dict[str, set[str]]:
 def room(name: str) -> str:
     """The room of a module; empty for the words and for `python -m kern`."""
     return name.partition(".")[0] if name.partition(".")[0] in ROOMS else ""
-
-
-def code_lines(name: str) -> int:
-    """Lines that hold code: no blank line, no comment, no docstring."""
-    path = Path(PACKAGE, *name.split("."))
-    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
-    held = {
-        line
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type not in _NO_CODE
-        for line in range(token.start[0], token.end[0] + 1)
-    }
-    for node in nodes(trees()[name]):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node
-        ):
-            held -= {*range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)}
-    return len(held)
 
 
 VENDORS = re.compile(r"claude|anthropic|codex|gemini|opencode|(?<![a-z])pi(?![a-z])", re.I)
@@ -290,8 +267,8 @@ def test_the_readme_and_the_pages_name_no_command_that_is_not_there() -> None:
 
 
 def test_no_module_is_too_long_to_be_read_at_once() -> None:
-    sizes = {name: code_lines(name) for name in trees()}
-    assert {name: size for name, size in sizes.items() if size > MOST_LINES} == {}
+    sizes = {path: path.read_text().count("\n") for path in PACKAGE.rglob("*.py")}
+    assert [path for path, size in sizes.items() if size > MOST_LINES] == []
 
 
 def test_no_function_is_too_long_to_be_read_at_once() -> None:

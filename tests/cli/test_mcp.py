@@ -91,11 +91,11 @@ def test_what_is_no_call_gets_a_sentence_and_changes_nothing(repo: Path) -> None
     (repo / "SPEC.md").write_text(SPEC)
     bad: dict[str, Call] = {
         "no tool is named 'run': there are status, show, ": ("run", {"iterations": 5}),
-        "add needs text": ("add", {}),
-        "'text' is not one of what add takes, or too long: text": ("add", {"text": "x" * 10**6}),
-        "'text' is not one of what add takes, or too": ("add", {"text": {"a": [None]}}),
-        "'gate' is not one of ": ("add", {"text": "x", "gate": "true"}),
-        "'now' is not one of what stop takes, or too long: no arguments": ("stop", {"now": True}),
+        "add: 'text' is a required property (": ("add", {}),
+        "add: 'xxx": ("add", {"text": "x" * 10**6}),
+        "add: {'a': [None]} is not of type 'string', 'integer' (": ("add", {"text": {"a": [None]}}),
+        "add: 'true' is not of type 'array' (": ("add", {"text": "x", "gate": "true"}),
+        "stop: Additional properties are not allowed ('now'": ("stop", {"now": True}),
         "no task is named by '--help' (": ("show", {"task": "--help"}),
         "no run in progress in ": ("stop", {}),
         "there already: 1: one (": ("add", {"text": "one"}),
