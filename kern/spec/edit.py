@@ -80,11 +80,8 @@ def noted(text: str, task: Task, came: str, theirs: Task) -> str:
 def without(text: str, notes: Iterable[Note]) -> str:
     """Take the lines of notes out, with their line ends."""
     numbers = {number for one in notes for number in range(one.line, one.end + 1)}
-    lines = text.split("\n")
-    rest = [line for number, line in enumerate(lines, 1) if number not in numbers]
-    if rest and len(lines) in numbers:  # the file ended in it, without a line end
-        rest[-1] = rest[-1].removesuffix("\r")
-    return "\n".join(rest)
+    lines = enumerate(text.split("\n"), 1)
+    return "\n".join(line for number, line in lines if number not in numbers)
 
 
 def replayed(text: str, theirs: str, key: Key) -> str:

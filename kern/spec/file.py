@@ -165,8 +165,7 @@ class Documents:
 
     def settings(self) -> Settings:
         """kern.toml's, the defaults where there is none. A link could lead anywhere: refused."""
-        if (form := self.form(FILE)) != "" and os.path.lexists(self.root / FILE):
-            what = "no file" if form is None else "a link"
-            raise UsageError(f"{FILE} is {what}", hint=f"put the file itself into {self.root}")
-        data = workspace.read(self.root / FILE)
-        return config.parse(data) if data is not None else Settings()
+        place = self.root / FILE
+        if os.path.lexists(place) and self.form(FILE) != "":
+            raise UsageError(f"{FILE} is a link, or no file", hint=f"put a file into {self.root}")
+        return config.parse(workspace.read(place) or b"")

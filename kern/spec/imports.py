@@ -73,10 +73,9 @@ def _records(text: str) -> list[Item]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
-        title, body, number = map((value if isinstance(value, dict) else {}).get, _FIELDS)
+            title, body, number = map(json.loads(line).get, _FIELDS)
+        except (ValueError, RecursionError, AttributeError):
+            title = body = number = None
         if not isinstance(title, str) or not title.strip():
             raise UsageError(
                 f"line {at} is no JSON object with a title: {plain.line(line, 80)}",

@@ -18,7 +18,6 @@ from kern.spec.parse import Diagnostic, Kind, Note, Spec, Task
 OPEN_SUBTASKS = "has open subtasks"
 UNKNOWN = "waits for a task that is not in SPEC.md"
 _MOST_NAMED = 20  # tasks in a complaint
-_LONGEST_NUMBER = 9  # digits; Python itself refuses to read thousands of them
 _LONGEST_WAY = 1000  # characters
 
 
@@ -131,7 +130,7 @@ def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
     counts.
     """
     every, word, is_number = [*tasks, *removed], name(words), words.isdecimal()
-    number = int(words) if is_number and len(words) <= _LONGEST_NUMBER else 0
+    number = int(words) if is_number and len(words) < 10 else 0
     matches = [at for at, text in enumerate(every) if name(text) == word]
     if not matches and 0 < number <= len(tasks):
         return number - 1
