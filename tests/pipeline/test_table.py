@@ -1,10 +1,8 @@
-"""The resume table in every combination of its facts, and every walk that a task can go by it."""
+"""Every walk that a task can go by the resume table."""
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise, product, starmap
-from typing import Any
+from itertools import pairwise
 
 import pytest
 
@@ -20,64 +18,6 @@ from kern.pipeline.table import (
 )
 from kern.stages import answer
 from kern.stages.answer import Answer, Code
-
-# ------------------------------------------------------------ every combination of facts
-
-RESEARCHED = (None, Code.READY, Code.NO_TASK, Code.NEEDS_ANSWER)
-Decided = list[tuple[Facts, Do]]
-
-
-@pytest.fixture(scope="module")
-def decided() -> Decided:
-    """What is decided on each of some 20,000 combinations; attempts below, at the limit."""
-    both = (False, True)
-    every: Iterable[tuple[Any, ...]] = product(
-        *(both, Start, both, RESEARCHED, both, Saved, both, both),
-        *((0, 3), both, both),
-    )
-    # Of what is not proved nobody asks whose proof it is.
-    sensible = (f for f in starmap(Facts, every) if f.saved is Saved.PROVED or not f.own)
-    gc.disable()  # a million objects, and none of them garbage
-    try:
-        return [(facts, resume(facts)) for facts in sensible]
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-Row = tuple[Do, Callable[[Facts], bool]]
-
-# The table once more, as conditions from top to bottom: the first that holds names the row.
-ROWS: tuple[Row, ...] = (
-    (Do.FINISH, lambda f: f.done and (f.active or f.start is not Start.NONE)),
-    (Do.SELECT, lambda f: not f.active and f.start is Start.NONE),
-    (Do.ABANDON, lambda f: not f.active or f.start is Start.OTHER),
-    (Do.BOOK, lambda f: f.saved is Saved.FAILED),
-    (Do.RELEASE, lambda f: f.saved in (Saved.DECOMPOSED, Saved.SKIPPED, Saved.ASKED)),
-    # A proof belongs to the process that made it.
-    (Do.COMMIT, lambda f: f.saved is Saved.PROVED and f.at_base and f.own),
-    (Do.PROVE, lambda f: f.saved in (Saved.OPEN, Saved.PROVED)),
-    (Do.UNDO, lambda f: f.start is Start.OPEN),
-    (Do.CONCLUDE, lambda f: f.experiment and f.attempts >= ATTEMPTS),
-    (Do.RELEASE, lambda f: f.research in (Code.NO_TASK, Code.NEEDS_ANSWER)),
-    (Do.RESEARCH, lambda f: f.research is None or not f.noted),
-    (Do.RELEASE, lambda f: f.subtask and f.attempts >= ATTEMPTS),
-    (Do.IMPLEMENT, lambda f: True),
-)
-
-
-def test_the_first_row_that_matches_decides(decided: Decided) -> None:
-    strayed = [
-        (facts, do)
-        for facts, do in decided
-        if do is not next(row for row, holds in ROWS if holds(facts))
-    ]
-    assert not strayed[:3]
-
-
-def test_every_row_and_every_action_is_reached(decided: Decided) -> None:
-    assert {do for _, do in decided} == set(Do)
-    assert set(Do) == {row for row, _ in ROWS}
 
 
 def test_the_second_full_failure_needs_a_person() -> None:
