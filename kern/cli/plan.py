@@ -17,9 +17,8 @@ from kern.memory.entries import LONGEST, Entry, appended, numbers
 from kern.memory.entries import parse as parse_learnings
 from kern.model import LEARNINGS, SPEC, Marker
 from kern.pipeline import place, session
-from kern.pipeline.review import goal as goal_of
 from kern.pipeline.site import Options
-from kern.stages.plan import Mode, Plan, Planner, refusal
+from kern.stages.plan import Mode, Plan, Planner, goal_of, refusal
 from kern.views.live import Console
 
 # A file's change, as `diff -u` shows it, and what writes it.

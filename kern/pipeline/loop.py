@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kern.config import ROUNDS
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import refs
@@ -29,13 +30,13 @@ from kern.pipeline import (
     verify,
 )
 from kern.pipeline.facts import Situation
-from kern.pipeline.review import Reviews
 from kern.pipeline.site import CLOSE, Options, Site
 from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import Waits
 from kern.spec import edit, order
 from kern.spec.parse import Spec
 from kern.stages import record
+from kern.stages.plan import Mode, Planner, goal_of
 from kern.system import process
 
 MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
@@ -106,7 +107,7 @@ class Loop:
 
     def __init__(self, site: Site) -> None:
         self.site, self.options, self.sink = site, site.options, site.sink
-        self.reviews, self.waits = Reviews(site), Waits(site)
+        self.waits, self.reviews = Waits(site), 0
         self.branch = self.site.repo.head().branch
         self.due = Do.SELECT
         at = facts.look(site)
@@ -159,7 +160,7 @@ class Loop:
     def _iterations(self) -> None:
         """Those that were asked for, as far as there is something to do."""
         if self.options.until_done:
-            self.reviews.goal()
+            goal_of(self.site.repo.root, self.site.documents.spec_text())
         number = 1
         while number <= self.options.iterations:
             if number > 1:
@@ -236,7 +237,31 @@ class Loop:
         """Whether a review finds more to do, however long limits last."""
         while True:
             with self.waits.patience():
-                return self.reviews.more()
+                return self._reviewed()
+
+    def _reviewed(self) -> bool:
+        """Whether there are new tasks, where none is open; False where the goal is reached or tasks
+        wait.
+        """
+        site = self.site
+        if any(task.marker is not Marker.DONE for task in site.documents.spec()[1].tasks):
+            return False
+        if self.reviews >= ROUNDS:
+            raise KernError(
+                f"not done after {self.reviews} reviews",
+                hint="look at what they added to SPEC.md; kern --until-done goes on",
+            )
+        self.reviews += 1
+        planner = Planner(site.repo, site.documents, site.templates, site.caller)
+        plan = planner.ask(Mode.REVIEW, goal_of(site.repo.root, site.documents.spec_text()))
+        if plan.wrong or not (plan.titles or plan.done):
+            why = plan.wrong or "it lists nothing but tasks that are done already"
+            raise KernError(
+                f"the review's answer is refused: {why} ({plan.answer})",
+                hint="ask again: kern --until-done; or write the task into SPEC.md yourself",
+            )
+        planner.take(plan)
+        return bool(plan.titles)
 
     def _unfinished(self) -> str:
         """In place, what a person should know of the tree where the run is interrupted."""

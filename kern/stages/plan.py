@@ -205,6 +205,17 @@ def _item(task: Task, mode: Mode) -> Item:
 # ---------------------------------------------------------------- the goal
 
 
+def goal_of(root: Path, text: str) -> str:
+    """What SPEC.md, that text, states; it may be empty where specifications say it all."""
+    goals = "\n\n".join(briefs.goals(text))
+    if not goals and not any(root.glob("specs/**/*.md")):
+        raise UsageError(
+            "there is no goal to hold the work against",
+            hint='kern plan "what you want" writes it into SPEC.md; or put it into specs/*.md',
+        )
+    return goals
+
+
 def with_goal(text: str, goal: str) -> str:
     """State the goal above the first task, below the title and earlier goals; once."""
     body = re.sub(_NEARLY_CHECK, r"- \1", plain.block(goal).strip())
