@@ -90,7 +90,7 @@ def _carried(job: Job, remote: str) -> dict[str, Any]:
     made += [f"refs/heads/{job.branch}"] if work.commit else []
     if made:
         _remote(store, *_PUSH, remote, *(f"+{ref}:{ref}" for ref in made))
-    mine = journal.load(journal.place(store.common_dir), having=json.dumps(job.branch).encode())
+    mine = journal.load(journal.place(store.common_dir))
     records = [one for one in mine if one.get("fleet") == job.run]
     return {**asdict(work), "job": None, "refs": made, "journal": records}
 

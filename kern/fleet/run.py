@@ -67,9 +67,9 @@ def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -
     fleet.finish()  # what is in progress in the person's own tree
     fleet.tell, fleet.count = tell, elsewhere.count(jobs) if elsewhere else jobs
     first, where = summary.begun(site), told(fleet.count, site.options.scheduler)
-    asks = (*site.caller.settings.worktree.asks, *first.commands)
+    asks = (*site.caller.settings.worktree.asks, *first.lines)
     yours = preflight.yours(site.repo, "workers")
-    site.sink(replace(first, commands=asks, lands=f"{first.lands}; {where}", yours=yours))
+    site.sink(replace(first, lines=asks, facts={"at once": where, **first.facts}, yours=yours))
     return fleet.run()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kern.config import ROUNDS
 from kern.errors import Asked, Interrupted, KernError
-from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
+from kern.events import Sink, TaskSettled, TaskStarted, Traced, Warned
 from kern.git import refs
 from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Marker, Outcome, Saved
@@ -177,7 +177,8 @@ class Loop:
         if self.options.delay and (parsed.active or order.select(parsed, self.passed_over)):
             self.due = Do.SELECT
             self.site.steered.check_requests()
-            self.sink(Waiting(self.options.delay))
+            how = "(Ctrl-C ends; kern goes on from here)"
+            self.sink(Traced(f"next task in {self.options.delay:g} s {how}", plain=True))
             self.site.steered.sleep(self.options.delay)
 
     def _iterate(self, number: int) -> bool:
@@ -284,7 +285,6 @@ class Loop:
             *(self.settled, parsed, error),
             seconds=time.monotonic() - self.began,
             cost=caller.cost,
-            tokens=caller.tokens,
             stopped=stopped,
             until=bool(stopped) and self.site.steered.late,
         )

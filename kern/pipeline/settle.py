@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kern import plain
-from kern.events import AttemptNoted, Learned, QuestionNoted, Voted
+from kern.events import AttemptNoted, Learned, Voted
 from kern.git.history import Commit
 from kern.memory import capture, changes
 from kern.memory.changes import Change, Taught
@@ -127,9 +127,7 @@ def release(site: Site, at: Situation) -> Settled:
         ref = _keep(site, at, "-asked" if asked else "-stopped")
     if asked:
         line = notes.question(one.answer.reason, ref)
-        settled = _let_go(site, at, Outcome.ASKED, one.answer.reason, line)
-        site.sink(QuestionNoted(settled.task, stage, one.answer.reason, ref))
-        return settled
+        return _let_go(site, at, Outcome.ASKED, one.answer.reason, line)
     if at.facts.saved is Saved.DECOMPOSED:
         titles = answer.subtasks(one.answer, task.text)
         return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", titles=titles)

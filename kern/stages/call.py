@@ -14,7 +14,7 @@ from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, OverBu
 from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
-from kern.events import Sink, StageStarted
+from kern.events import Sink, StageEnded, StageStarted
 from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.models import Choice
@@ -105,7 +105,7 @@ class Caller:
         runners = awake(prompt.runners, self._rest, self.clock())
         run = partial(self._run, env=env or {}, config=config, gates=gates, room=room)
         for by, after in zip(runners, (*runners[1:], None), strict=True):
-            began = StageStarted(prompt.stage, task, by.model, attempt, prompt.mode, by.agent)
+            began = StageStarted(prompt.stage, task, by.model, attempt, by.agent)
             self.sink(began)
             try:
                 return self._tried(began, replace(prompt, runners=(by,)), run, again)
@@ -116,8 +116,8 @@ class Caller:
                     exc.resets_at = min(filter(None, (*others, resets_at)), default=None)
                 if after is None:
                     raise
-                self._rest[by.agent] = until = resets_at or self.clock() + REST_S
-                self.sink(events.StoodIn(prompt.stage, after.agent, by.agent, until, str(exc)))
+                self._rest[by.agent] = resets_at or self.clock() + REST_S
+                self.sink(events.StoodIn(prompt.stage, after.agent, by.agent, str(exc)))
                 again()
                 self._check_may_begin(task)
         raise AssertionError("the last one returns or raises")
@@ -184,7 +184,7 @@ class Caller:
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         self.sink(
-            events.StageFinished(
+            StageEnded(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, reply.denied),
                 *(began.attempt, began.model, reply.turns, result.tokens),
                 *(prompt.by.effort, reply.sent_back, began.agent),
@@ -274,8 +274,8 @@ class Caller:
         self._tell_failed(began, why, seconds, result)
 
     def _tell_failed(self, began: StageStarted, why: str, seconds: float, result: Output) -> None:
-        cost = seconds, result.cost, began.attempt, began.model, began.agent, result.tokens
-        self.sink(events.StageFailed(began.stage, began.task, why, *cost))
+        call = began.stage, began.task, "", seconds, result.cost, (), began.attempt, began.model
+        self.sink(StageEnded(*call, tokens=result.tokens, agent=began.agent, reason=why))
 
     # ------------------------------------------------------------ what it costs
 

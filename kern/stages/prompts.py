@@ -296,6 +296,5 @@ def announced(prompt: Prompt, task: str) -> Iterator[Event]:
     if memory.chosen or memory.left_out:
         chosen = {one.id: why for one, why in memory.chosen}
         reasons = [(one.id, why) for one, why in memory.left_out if why != IRRELEVANT]
-        irrelevant, named = len(memory.left_out) - len(reasons), dict(reasons[:_MOST_NAMED])
-        yield Recalled(prompt.stage, task, chosen, named, irrelevant, memory.tokens)
+        yield Recalled(prompt.stage, task, chosen, dict(reasons[:_MOST_NAMED]))
     yield from map(Warned, prompt.notices)

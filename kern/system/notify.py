@@ -46,11 +46,10 @@ def of(event: Event, root: Path) -> dict[str, Any]:
             when = {"since": event.since, "until": event.until}
             return {"event": "outage", "why": event.text, **when}
         case RunEnded():
-            done = zip(event.done, event.commits, strict=True)
             return {
                 "event": "run-ended",
                 "exit": event.exit_code,
-                "done": [{"task": task, "commit": commit} for (task, _, _), commit in done],
+                "done": [{"task": task, "commit": commit} for task, commit in event.done],
                 "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
                 "waiting": [{"task": task, "why": why} for task, why in event.stuck],
                 "questions": [

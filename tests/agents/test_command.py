@@ -122,7 +122,7 @@ def setting(script: Path) -> str:
 
 def test_it_implements(repo: Path, git: Git, fake: Fake, kern: Kern, script: Path) -> None:
     toml(repo, git, setting(script) + '[stages.implement]\nagent = "mine"\nmodel = "big"\n')
-    assert "stage 2 implement: mine (sh), model big, prompt of" in kern("-n").out
+    assert "stage 2 implement: mine, model big, prompt of" in kern("-n").out
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
     assert [call["stage"] for call in fake.calls] == ["research", "commit"]

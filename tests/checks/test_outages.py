@@ -93,7 +93,7 @@ def test_an_hour_is_waited_out_and_the_same_stage_runs_again(
     log = kern("log").out
     assert log.count("the API has been away") == log.count("the API answers again") == 1
     assert log.count("failed after") == 3
-    assert re.search(r", waited 1 h.* in 1 outage \(costs", kern("report").out)
+    assert re.search(r", waited 1 h.* in 1 outage\n", kern("report").out)
 
 
 # ---------------------------------------------------------------- the parts

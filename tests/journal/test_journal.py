@@ -88,15 +88,6 @@ def test_two_worktrees_write_one_journal_and_two_clones_lines_are_one(
     assert totals.summary(fold(store.ordered(mixed))) == totals.summary(fold(store.ordered(found)))
 
 
-def test_a_clock_that_goes_back_does_not_change_the_order() -> None:
-    def record(seq: int, when: str, run: str) -> dict[str, Any]:
-        return {"v": 1, "id": f"{run}{seq}", "seq": seq, "time": when, "run": run, "kind": "x"}
-
-    first = [record(1, "T5", "b"), record(2, "T3", "b"), record(3, "T9", "b")]
-    second = [record(1, "T4", "a"), record(2, "T2", "a")]
-    assert store.ordered([*first[::-1], *second]) == [*second, *first]
-
-
 def test_a_journal_that_cannot_be_written_stops_no_paid_work(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:

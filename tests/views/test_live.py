@@ -17,7 +17,7 @@ from kern.agents import claude, transcript
 from kern.events import (
     Acted,
     RunStarted,
-    StageFinished,
+    StageEnded,
     StageStarted,
     TaskStarted,
 )
@@ -66,9 +66,9 @@ def act(*calls: str) -> Acted:
 
 
 BEGIN = (
-    RunStarted(*("r", "/p", "main", "/f", (), ""), 3, 10, max_cost=5.0),
+    RunStarted(*("r", "/p", "main", ""), 3, 10, max_cost=5.0),
     TaskStarted("add a greeting", 1),
-    StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2, tokens={"input": 12_345}),
+    StageEnded(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2, tokens={"input": 12_345}),
     StageStarted(Stage.IMPLEMENT, "add a greeting", "opus", 2),
 )
 ONE = (*BEGIN, act("Read src/a.py", "Bash make " + "x" * 200))
@@ -88,7 +88,7 @@ def test_a_terminal_shows_what_the_agent_does(repo: Path, fake: Fake) -> None:
         assert shown in screen, screen
     assert "\x1b[2J" not in screen
     # What was drawn is taken away at each stage's end, and the cursor comes back.
-    assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h") > 1
+    assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h") > 0
 
 
 def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
@@ -137,18 +137,18 @@ def test_a_reader_that_goes_away_stops_nothing_and_is_not_complained_of(
     assert git("log", "-1", "--format=%s") == "do the task"
 
 
-def test_a_pipe_gets_a_sign_of_life_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, passed = io.StringIO(), itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: float(next(passed)))
     console = Console(out=pipe)
     for event in ONE:
         console(event)
     pipe.truncate(0)
-    for _ in range(100):
+    for _ in range(200):
         console.tick(0.0, 130.0)
     (beat,) = pipe.getvalue().replace("\0", "").splitlines()
     assert re.fullmatch(
-        r"\S+ \S+ stage 2/3 implement, attempt 2 for 0:00, no sign of life for 2:10", beat
+        r"\S+ \S+ stage 2/3 implement, attempt 2 for 0 s, no sign of life for 2 min 10 s", beat
     )
 
 
