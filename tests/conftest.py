@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from kern.system.process import marked
+from tests.kit import stand_in
 from tests.kit.stable import Ran, Stable
 
 HERE = Path(__file__).parent
@@ -192,7 +193,7 @@ def repo(tmp_path: Path, git: Git, committed_once: Path) -> Path:
 
 @dataclass
 class Fake:
-    """The scripted `claude` on PATH, see fake_claude.py."""
+    """The scripted `claude` on PATH, see scenarios/agent.py."""
 
     folder: Path
     steps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -219,15 +220,9 @@ def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
-    folder = tmp_path / "fake"
-    (folder / "bin").mkdir(parents=True)
-    program = folder / "bin" / "claude"
-    body = (HERE / "kit/fake_claude.py").read_text().partition("\n")[2]
-    program.write_text(f"#!{sys.executable} -IS\n{body}")  # a python3 on PATH may be a slow shim
-    program.chmod(0o755)
+    folder = stand_in.settle(tmp_path / "fake")
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     at_home(folder, monkeypatch)
-    (folder / "auth.json").write_text('{"loggedIn": true, "authMethod": "claude.ai"}')
     made = Fake(folder)
     made.script()
     return made

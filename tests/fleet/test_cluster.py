@@ -138,7 +138,7 @@ def test_a_killed_task_is_resumed_and_on_a_new_base_begun_anew(
     repo: Path, git: Git, fake: Fake, central: Path
 ) -> None:
     good = {"run": ["echo work > work.txt"], "result": "Wrote it.\n\nSUCCESS"}
-    fake.script(implement=[{"kill": "parent", "result": ""}, good])
+    fake.script(implement=[{"kill": "worker", "result": ""}, good])
     carry, (asked,) = Watched(repo), jobs(repo, git, 1)
     first = carry.carry_out(asked)
     assert (first.commit, first.under_way) == ("", True)

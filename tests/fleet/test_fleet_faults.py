@@ -31,7 +31,7 @@ def test_a_task_whose_kern_is_killed_again_and_again_needs_a_person_and_is_resum
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
     spec(repo, git, "one", "two")
-    killed = {"run": ["touch half"], "kill": "parent"}
+    killed = {"run": ["touch half"], "kill": "worker"}
     fake.script(implement=[killed, killed, killed, IMPLEMENT])
     ran = kern("-j", "2", "1")
     assert ran.code == 1, ran.said
