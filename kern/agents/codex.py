@@ -38,8 +38,7 @@ def start(call: Call) -> Start:
     argv += ["-m", call.model] if call.model else []
     argv += ["-c", f'model_reasoning_effort="{level}"'] if level else []
     argv += ["-s", "read-only" if sealed and call.nests else "danger-full-access"]
-    argv += strange if sealed else ()
-    argv += _SEALED if sealed else ()
+    argv += (*strange, *_SEALED) if sealed else ()
     argv += _LEAN if call.role in (Stage.COMMIT, Aide.JUDGE) else ()
     return Start(argv)
 

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 from kern.agents import faults, transcript
 from kern.agents.protocol import Agent, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
-from kern.model import Aide, Stage
+from kern.model import Aide
 
-_NOT_IN_A_VARIABLE = r"(?a)\W"
-_ANY = ("whatever it has",)
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 
 
@@ -44,12 +42,12 @@ def agent(name: str, template: Sequence[str]) -> Agent:
     own = Agent(
         name=name,
         program=template[0],
-        variable=f"KERN_AGENT_{re.sub(_NOT_IN_A_VARIABLE, '_', name).upper()}",
+        variable=f"KERN_AGENT_{re.sub('[^A-Za-z0-9]', '_', name).upper()}",
         start=start,
         read=read,
         install="correct it under [commands] in kern.toml, or install it",
         login=f"run {shlex.join(template)} by hand to see what it needs",
-        tools={Stage.IMPLEMENT: _ANY, Aide.JUDGE: _ANY},
+        tools={Aide.JUDGE: ("whatever it has",)},
         unheld="a command has no limits that kern knows",
         asks=(f"agent {name}: {json.dumps([*template], ensure_ascii=False)}",),
     )

@@ -16,12 +16,10 @@ from kern.model import Act, Stage
 _POLICY = "gemini-policy.toml"  # as an administrator's it comes before all others
 _RULE = '[[rule]]\ntoolName = {}\ndecision = "{}"\npriority = {}\n\n'
 # A project's .env is read whatever the flags; it sets no variable that is there already.
-_CLOSED = {
-    **{"GEMINI_SYSTEM_MD": "0", "GOOGLE_GEMINI_BASE_URL": "", "GOOGLE_VERTEX_BASE_URL": ""},
-    **{"CODE_ASSIST_ENDPOINT": "", "GEMINI_SANDBOX": "false", "GEMINI_SANDBOX_PROXY_COMMAND": ""},
-    **{"HTTPS_PROXY": "", "https_proxy": "", "HTTP_PROXY": "", "http_proxy": ""},
-    **{"NODE_EXTRA_CA_CERTS": "", "NODE_TLS_REJECT_UNAUTHORIZED": "1"},
-}
+_CLOSED = dict.fromkeys(("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "http_proxy"), "")
+_CLOSED |= dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "CODE_ASSIST_ENDPOINT"), "")
+_CLOSED |= {"NODE_EXTRA_CA_CERTS": "", "GEMINI_SANDBOX_PROXY_COMMAND": "", "GEMINI_SYSTEM_MD": "0"}
+_CLOSED |= {"GEMINI_SANDBOX": "false", "NODE_TLS_REJECT_UNAUTHORIZED": "1"}
 _TRIES = 3  # of gemini's own, after which kern asks again by itself
 _ATTEMPT = re.compile(r"Attempt (\d+) failed(?: with status (\d+))?\W.*?\w*Error: (.*)")
 _NO_LOGIN = 41  # exit code

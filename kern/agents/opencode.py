@@ -106,10 +106,9 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
 
 def _error(error: Object, log: str, answer: Answer) -> AgentError:
     """What it says of a model that it does not know is in its log alone."""
-    data, name = transcript.part(error, "data"), str(error.get("name"))
-    message = str(data.get("message") or name)
+    data = transcript.part(error, "data")
+    message = str(data.get("message") or error.get("name"))
     message = log if log and "Unexpected server error" in message else message
-    message = f"context window: {message}" if name == "ContextOverflowError" else message
     status = transcript.whole(data.get("statusCode")) or None
     return faults.of_api(AGENT, message, status=status, answer=answer)
 

@@ -86,9 +86,6 @@ class AgentError(Exception):
     resets_at: int | None = None  # epoch seconds, where it tells
     after: float = 0  # the same, in seconds from now
 
-    def __str__(self) -> str:
-        return self.message
-
 
 class TryAgain(AgentError):
     """It passes."""
@@ -166,11 +163,7 @@ class Program:
 DEFAULT = "claude"
 ENDPOINT = "http"  # by an endpoint of the settings
 AGENTS = (DEFAULT, "codex", "gemini", ENDPOINT, "opencode", "pi")  # modules, loaded when used
-_MODELS = {
-    DEFAULT: r"(opus|sonnet|haiku|claude)\b",
-    "codex": r"(gpt|o\d|codex)\b",
-    "gemini": r"gemini\b",
-}
+_MODELS = {DEFAULT: "opus|sonnet|haiku|claude", "codex": r"gpt|o\d|codex", "gemini": "gemini"}
 OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 
@@ -189,7 +182,7 @@ def brought(name: str, start: Any, read: Any, watch: Any, **own: Any) -> Agent:
 
 def foreign(model: str, agent: str) -> bool:
     """Whether it is the name of one vendor's model, and the agent is another one's."""
-    whose = [name for name, names in _MODELS.items() if re.match(names, model)]
+    whose = [name for name, names in _MODELS.items() if re.match(rf"({names})\b", model)]
     return bool(whose) and agent not in whose
 
 

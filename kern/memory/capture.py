@@ -14,14 +14,12 @@ _ITEM = r"[ \t]*(?:[-*+]|\d{1,2}[.)])\s+"
 # Between two lessons: an empty line, the beginning of an item or a `When:`, the end of a sentence.
 _BETWEEN = rf"\n(?:[ \t]*\n|(?={_ITEM}|[^\w\n]*When\b[^\w\n]*:))|(?<=[.!?`)])\n"
 _WHEN = r"\W*When\W*:\W*\s(.+)"
-_WHEN_LINE = r"(?m)^[^\w\n]*When\b[^\w\n]*:[^\w\n]*(.*)\n?"
 # Why it is no entry. What tells of the task itself says the commit already.
 _NONE = {
-    "it says that nothing was learned": (
-        r"(?i)(?:none|nothing|n/?a|no (?:new |further |real )?(?:learn|lesson)\w*)\b.{,70}$"
+    "it says nothing, or asks": (
+        r"(?i)(?:none|nothing|n/?a|no (?:new |further |real )?(?:learn|lesson)\w*)\b.{,70}$|"
+        r"\W*\w*\W*$|.*\?\W*$"
     ),
-    "it says nothing": r"\W*\w*\W*$",
-    "it asks": r".*\?\W*$",
     "it tells what was done, not what to do": (
         r"(?i)(?:I|we|this (?:task|change|commit|attempt))\b(?!')|"
         r"(?:all|the) (?:tests?|checks?|gates?) (?:now )?(?:pass|are green)|"
@@ -37,34 +35,25 @@ _TELLING = r"[\d./_-]|^(?:no|not|never|none|nobody|nothing|without|cannot|avoid|
 class Lesson(NamedTuple):
     text: str
     when: str = ""  # the kinds of work that need it
+    wrong: str = ""  # why it is no entry
 
 
-class Captured(NamedTuple):
-    kept: tuple[Lesson, ...]
-    refused: tuple[tuple[str, str], ...] = ()  # with the reason
-
-
-def lessons(learned: str, experiment: str = "") -> Captured:
+def lessons(learned: str, experiment: str = "") -> list[Lesson]:
     """Of what stands below `## Learned`, each line that a later task could use, with the line
     `When:` below it; of an experiment, however often tried, all that is said, as its result.
     """
     if experiment:
-        lines = plain.block(learned)
-        said, needed = re.sub(_WHEN_LINE, "", lines), "; ".join(re.findall(_WHEN_LINE, lines))
-        text = plain.line(f"{experiment}: {said}", 2000)
-        return Captured((Lesson(text, when(needed)),) if said.strip() else ())
-    candidates = list[Lesson]()
+        text = plain.line(f"{experiment}: {plain.block(learned)}", 2000)
+        return [Lesson(text)] if learned.strip() else []
+    result = list[Lesson]()
     for part in re.split(_BETWEEN, re.sub(r"(?m)^[ \t]*(?:`{3}|~{3}).*", "", plain.block(learned))):
         text = plain.line(re.sub(rf"\A{_ITEM}", "", part), 2000)
-        if kinds := re.fullmatch(_WHEN, text):
-            candidates[-1:] = [
-                one._replace(when=one.when or when(kinds[1])) for one in candidates[-1:]
-            ]
-        elif text:
-            candidates.append(Lesson(text))
-    wrong = {one.text: _objection(one.text.strip("*_` ")) for one in candidates}
-    accepted = tuple(one for one in candidates if not wrong[one.text])
-    return Captured(accepted, tuple((text, why) for text, why in wrong.items() if why))
+        kinds = re.fullmatch(_WHEN, text)
+        if kinds and result:
+            result[-1] = result[-1]._replace(when=result[-1].when or when(kinds[1]))
+        elif text and not kinds:
+            result.append(Lesson(text, wrong=_objection(text.strip("*_` "))))
+    return result
 
 
 def _objection(text: str) -> str:

@@ -37,12 +37,11 @@ def of(text: str, taught: Taught, *, failed: bool = False) -> Change:
     failed: what it went by was harmful, and nothing is learned yet.
     """
     entries, fresh = parse(text).entries, list[Entry]()
-    captured = capture.lessons(taught.learned, taught.experiment)
     cast, free = _cast(entries, taught, failed), numbers(entries)
-    for lesson, when in () if failed else captured.kept:
+    for lesson, when, wrong in () if failed else capture.lessons(taught.learned, taught.experiment):
         new = Entry("", lesson, when=when)
         twin = None if taught.experiment else capture.alike(lesson, entries)
-        if any(one.words == new.words for one in (*entries, *fresh)):
+        if wrong or any(one.words == new.words for one in (*entries, *fresh)):
             continue
         if twin:
             cast.setdefault(twin.id, Vote(twin.id, True, "learned again"))

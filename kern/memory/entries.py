@@ -40,9 +40,8 @@ class Entry:
         """Why it is never told to an agent, in words; empty for one that may be."""
         if self.retired:
             return f"retired: {self.retired}"
-        if self.harmful >= _HARMFUL_AT and self.score <= _PROVEN:
-            return f"harmful: {self.helpful} helpful, {self.harmful} harmful"
-        return ""
+        proven = self.harmful >= _HARMFUL_AT and self.score <= _PROVEN
+        return f"harmful: {self.helpful} helpful, {self.harmful} harmful" if proven else ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -92,8 +91,7 @@ def _items(part: str, start: int, faults: list[str]) -> Iterator[Entry]:
 
 
 def _section(part: str) -> Iterator[Entry]:
-    comments = " ".join(re.findall(_COMMENT, part))
-    noted = dict[str, str](re.findall(_FIELD, comments))
+    noted = dict[str, str](re.findall(_FIELD, " ".join(re.findall(_COMMENT, part))))
     heading, _, below = re.sub(_COMMENT, "", part).partition("\n")
     title, text = re.sub(_DATED, "", heading).strip(), plain.line(below, LONGEST)
     said = text if text.startswith(title.rstrip("…")) else f"{title}: {text}".removesuffix(": ")

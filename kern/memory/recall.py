@@ -51,13 +51,13 @@ def told(entries: Sequence[Entry], query: str, room: int = BUDGET) -> Selection:
     return Selection(tuple(chosen), tuple(zip(rest, why, strict=True)))
 
 
-def nearest(entries: Sequence[Entry], query: str, *, meaning: bool = True) -> list[Entry]:
+def nearest(entries: Sequence[Entry], query: str) -> list[Entry]:
     """Those with a word of the query, the best first; of what comes as near, what helped more."""
     from kern.memory.search import ranked  # with SQLite: most runs need none
 
     texts = [f"{entry.text}\n{entry.when}" for entry in entries]
     worth = [entry.score for entry in entries]
-    return [entries[at] for at in ranked(texts, query, worth, meaning=meaning)]
+    return [entries[at] for at in ranked(texts, query, worth)]
 
 
 def filling(order: Iterable[Entry], room: int) -> list[Entry]:

@@ -213,8 +213,9 @@ def _learn(site: Site, key: Key, commit: Commit, lesson: Taught) -> None:
     _write(site, key, before, change if new is None else change._replace(text=plain.decode(new)))
     if change.new:
         site.sink(Learned(key.text, "\n".join(one.text for one in change.new)))
-    for text, why in capture.lessons(lesson.learned, lesson.experiment).refused:
-        site.warn(f"not kept in {LEARNINGS}, {why}: {plain.line(text, 160)}")
+    for one in capture.lessons(lesson.learned, lesson.experiment):
+        if one.wrong:
+            site.warn(f"not kept in {LEARNINGS}, {one.wrong}: {plain.line(one.text, 160)}")
 
 
 def _blame(site: Site, at: Situation) -> None:

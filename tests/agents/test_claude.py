@@ -77,7 +77,6 @@ def test_every_stage_is_a_fresh_process_that_prints_its_transcript_as_json(stage
 
 def test_what_a_call_names_is_passed_on() -> None:
     begun = claude.start(Call("claude", Stage.IMPLEMENT, "opus", "low", patience=1800))
-    assert begun.argv[begun.argv.index("--effort") + 1] == "low"
     # A person's own CLAUDE_CODE_EFFORT_LEVEL would beat the flag.
     assert begun.env["CLAUDE_CODE_EFFORT_LEVEL"] == "low"
     assert begun.env["BASH_DEFAULT_TIMEOUT_MS"] == begun.env["BASH_MAX_TIMEOUT_MS"] == "1800000"
