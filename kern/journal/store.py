@@ -55,9 +55,11 @@ class Journal:
     """
 
     def __init__(self, sink: Sink, common_dir: Path, branch: str, run: str) -> None:
-        self.sink, self.path, self.branch, self.run = sink, place(common_dir), branch, run
-        worker, self.fleet = os.environ.get(process.WORKER, ""), os.environ.get(process.FLEET, "")
-        self.worker = int(worker) if worker.isdecimal() and self.fleet else 0  # one of many: 1…
+        self.sink, self.path, self.branch = sink, place(common_dir), branch
+        worker, fleet = os.environ.get(process.WORKER, ""), os.environ.get(process.FLEET, "")
+        self.worker = int(worker) if worker.isdecimal() and fleet else 0  # one of many: 1…
+        of_many = {"fleet": fleet, "worker": self.worker} if self.worker else {}
+        self.head = {"run": run, "branch": branch, **of_many}
         self.task, self.lost, self.hidden = "", False, plain.secrets(os.environ)
         self.own: list[dict[str, Any]] = []  # records
 
@@ -71,11 +73,8 @@ class Journal:
 
     def _keep(self, row: dict[str, Any]) -> None:
         self.task = str(row.get("task", self.task))  # a planner's is none
-        record = {"v": VERSION, "id": secrets.token_hex(8), "time": now()}
-        record |= {"run": self.run, "seq": len(self.own) + 1, "branch": self.branch}
-        if self.worker:
-            record |= {"fleet": self.fleet, "worker": self.worker}
-        record["task"] = self.task * (row["kind"] != "run")
+        record = {"v": VERSION, "id": secrets.token_hex(8), "time": now(), **self.head}
+        record |= {"seq": len(self.own) + 1, "task": self.task * (row["kind"] != "run")}
         for name, value in row.items():
             record[name] = value if name in _EXACT else plain.masked_data(value, self.hidden)
         self.own.append(record)
@@ -134,9 +133,8 @@ def load(
     except OSError as exc:
         warn(f"without the journal {path}: {exc.strerror}")
         return []
-    cut = len(data) == size  # its first line is only the end of one
     *whole, last = data.split(b"\n")  # it may be in the middle of being written
-    records, skipped = read(whole[cut:])
+    records, skipped = read(whole[len(data) == size :])  # of a part the first is only an end
     if skipped:
         what = f"{plain.count(skipped, 'line')} skipped: damaged, or from a newer kern"
         warn(f"the journal {path}: {what}")

@@ -6,12 +6,11 @@ from statistics import mean
 from typing import Any
 
 from kern import plain
-from kern.journal.history import History, Record, Run, Story, Task
+from kern.journal.history import History, Run, Story, Task
 from kern.model import SAID, UNVERIFIED, Need, unverified
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
 NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
-OPEN = (*NEEDY, "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,6 @@ def summary(history: History, now: SpecState = UNREAD) -> dict[str, Any]:
         "held": [need._asdict() for need in now.held],
         **asdict(history.spent),
         "cost_per_done_usd": round(usd / ready, 6) if ready and usd is not None else None,
-        "errors": errors(history),
         "review": review(history, now),
     }
 
@@ -76,12 +74,7 @@ def state(task: Task, now: SpecState = UNREAD) -> str:
 def left(history: History, now: SpecState) -> list[Task]:
     """What is open, and needs nobody."""
     still = now.open - {need.task for need in (*now.needs, *now.held)}
-    return [task for task in history.ended(*OPEN) if task.task in still]
-
-
-def errors(of: Story) -> list[Record]:
-    """That ended runs early. What ends all of many at once the run itself says."""
-    return [one for one in of.of("error") if "worker" not in one]
+    return [task for task in history.tasks.values() if task.task in still]
 
 
 # What may be wrong with a change, by words of it, the worst first; then all else.
@@ -144,5 +137,5 @@ def forecast(history: History, tasks: int) -> str:
     costs = [spent.cost_usd for spent in last if spent.cost_usd is not None and not spent.unpriced]
     money = f"${tasks * mean(costs):.2f}, " if len(costs) >= LEAST else ""
     took = plain.span(tasks * mean(spent.seconds for spent in last))
-    basis = f"an estimate from your last {len(last)} finished tasks"
-    return f"{plain.count(tasks, 'task')}, about {money}{took} of agents ({basis})"
+    what = f"{plain.count(tasks, 'task')}, about {money}{took} of agents"
+    return f"{what} (an estimate from your last {len(last)} finished tasks)"

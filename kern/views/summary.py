@@ -109,7 +109,7 @@ def _body(history: History, now: SpecState, *, full: bool = False) -> Iterator[R
         rest, calls = totals.left(history, now), history.of("stage")
         denied = [str(tool) for one in calls for tool in one.get("denied") or ()]
         sections |= {
-            "Open": _rows(f"{_name(task.task)}: {totals.state(task)}" for task in rest),
+            "Open": _rows(f"{_name(task.task)}: {totals.state(task, now)}" for task in rest),
             "Refused to agents": _rows(denied),
             "Learned": _rows(history.texts("learning")),
         }
@@ -192,6 +192,7 @@ def _tried(history: History) -> Iterator[Row]:
 
 
 def _errors(history: History, *, full: bool) -> Iterator[Row]:
-    """At a run's end its own is said after all."""
+    """At a run's end its own is said after all; what ends all of many the run itself says."""
     last = "" if full else next(reversed(history.runs), "")
-    return _rows(str(one["text"]) for one in totals.errors(history) if one["run"] != last)
+    errors = (one for one in history.of("error") if "worker" not in one)
+    return _rows(str(one["text"]) for one in errors if one["run"] != last)

@@ -49,17 +49,8 @@ def test_each_event_is_one_line_with_its_values(
     assert [record["seq"] for record in found] == list(range(1, len(found) + 1))
     assert {record["run"] for record in found} == {found[0]["run"]}
     assert all(record["v"] == 1 and record["branch"] == "main" for record in found)
-    kinds = {record["kind"] for record in found}
-    assert kinds == {
-        "run",
-        "task",
-        "stage",
-        "retry",
-        "gate",
-        "attempt",
-        "commit",
-        "learning",
-    }
+    kinds = "run task stage retry gate attempt commit learning"
+    assert {record["kind"] for record in found} == {*kinds.split()}
     ended = [r for r in found if r["kind"] == "stage" and r["did"] == "end"]
     assert [r["stage"] for r in ended] == ["research", "implement", "implement", "commit"]
     assert ended[0]["tokens"] == {"input": 10, "output": 3, "cache_read_input": 7}

@@ -208,37 +208,15 @@ ONE = (
     events.StageStarted(Stage.IMPLEMENT, "Draw the chart", "opus", 2),
     events.Acted(Stage.IMPLEMENT, Act("m", ("Read a.py", "Bash " + "make " * 40), {})),
 )
+LONG = "Write the parser " * 9
+BEGUN, OVER = ({"kind": "stage", "did": did, "stage": "implement"} for did in ("start", "end"))
 MANY = tuple(
-    {
-        "time": "1970-01-01T00:00:08.000Z",
-        "run": f"w{worker}",
-        "fleet": "r",
-        "worker": worker,
-        **record,
-    }
-    for worker, record in (
+    {"time": "1970-01-01T00:00:08.000Z", "run": f"w{at}", "fleet": "r", "worker": at, **record}
+    for at, record in (
         (3, {"kind": "work", "task": "Write the lexer", "commit": "c" * 40}),
-        (3, {"kind": "work", "task": "Document it", "commit": "d" * 40}),
-        (
-            1,
-            {
-                "kind": "stage",
-                "did": "start",
-                "stage": "implement",
-                "task": "Write the parser " * 9,
-            },
-        ),
+        (1, {**BEGUN, "task": LONG}),
         (2, {"kind": "run", "did": "end"}),
-        (
-            3,
-            {
-                "kind": "stage",
-                "did": "end",
-                "stage": "implement",
-                "task": "b \x1b[2J",
-                "cost_usd": 1,
-            },
-        ),
+        (3, {**OVER, "task": "b \x1b[2J", "cost_usd": 1}),
     )
 )
 
