@@ -5,7 +5,6 @@ way is free, proven on what it lands on. And back: `kern undo`, a commit that al
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from kern import plain
 from kern.errors import KernError, UsageError
@@ -180,9 +179,8 @@ def _proven(
     required = project.checks(site, task) if task else Checks(project.settings(site).gates)
     whole, merged = trees
     looks = where() if required.shown or site.caller.settings.hidden else site
-    run = partial(project.compare, looks, tree=whole, head=head)
     try:
-        return verify.witness(looks, required, task, head, whole, run)
+        return verify.witness(looks, required, task, head, whole)
     except Objection as exc:
         more = "its gates were green there, and with what has landed since this one is red"
         without = verify.commits_since(site.repo, commit.parents[0], head)

@@ -8,7 +8,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from kern.config import ROUNDS
@@ -276,20 +275,13 @@ class Loop:
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""
-        parsed, caller = None, self.site.caller
-        with contextlib.suppress(KernError):  # what lacks is for the next run's end
-            parsed = self.site.documents.spec()[1]
-            if error is None:
-                session.drop_old(self.site)
-        end = summary.of(
-            *(self.settled, parsed, error),
-            seconds=time.monotonic() - self.began,
-            cost=caller.cost,
-            stopped=stopped,
-            until=bool(stopped) and self.site.steered.late,
-        )
+        seconds = time.monotonic() - self.began
+        end = summary.ended(self.site, self.settled, error, seconds, stopped)
         summary.name_unsigned(self.site, self.settled)
-        self.sink(replace(end, called=self.options.called))
+        if error is None:
+            with contextlib.suppress(KernError):  # the next run's end tries again
+                session.drop_old(self.site)
+        self.sink(end)
         return end.exit_code
 
 

@@ -2,14 +2,16 @@
 settled.
 """
 
+import contextlib
 import time
 from collections.abc import Sequence
 
 from kern import plain
 from kern.agents import protocol
+from kern.errors import KernError
 from kern.events import RunEnded, RunStarted
 from kern.journal import store
-from kern.model import Cost, Marker, Need, Outcome
+from kern.model import Marker, Need, Outcome
 from kern.models import told
 from kern.pipeline import isolation, preflight
 from kern.pipeline.site import Site
@@ -43,19 +45,19 @@ def begun(site: Site) -> RunStarted:
     )
 
 
-def of(
+def ended(
+    site: Site,
     settled: Sequence[Settled],
-    parsed: Spec | None,
     error: BaseException | None,
-    *,
     seconds: float,
-    cost: Cost,
-    stopped: str = "",
-    until: bool = False,
+    stopped: str,
 ) -> RunEnded:
-    """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early. A stop
-    that was asked for is none: the exit code is that of a run whose iterations are used up.
+    """`error` ended the run early. A stop that was asked for is none: the exit code is that of a
+    run whose iterations are used up.
     """
+    caller, parsed = site.caller, None
+    with contextlib.suppress(KernError):  # where SPEC.md cannot be read any more
+        parsed = site.documents.spec()[1]
     spec = parsed or parse("")
     ticked = {task.key for task in spec.tasks if task.marker is Marker.DONE}
     done = [one for one in settled if one.outcome is Outcome.DONE]
@@ -74,11 +76,12 @@ def of(
         questions=questions,
         open_tasks=order.still(spec) if parsed else None,
         seconds=seconds,
-        cost=cost,
+        cost=caller.cost,
         interrupted=str(error) if error else "",
         exit_code=getattr(error, "exit_code", 1) if error else int(unfinished),
         stopped=stopped,
-        until=until,
+        until=bool(stopped) and site.steered.late,
+        called=site.options.called,
     )
 
 

@@ -5,6 +5,7 @@ measured by is judged twice: its gates also run on it with the tests as they wer
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kern import config, plain
 from kern.checks import measures, result
@@ -140,10 +141,8 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
         raise Objection(UNCHANGED, Cause.OTHER)
     _check_files(site, site.repo.changed(at.head.commit, tree))
     required = project.checks(site, at.opened[1])
-    proved = witness(
-        *(site, required, at.opened[1], at.head.commit, tree),
-        lambda gate: _gate(site, gate, at, tree),
-    )
+    look = partial(_take_rewritten, site, at, tree)
+    proved = witness(site, required, at.opened[1], at.head.commit, tree, look)
     in_room = site.rooms.held and all(gate.room for gate in required.gates)
     new = [] if in_room else site.rooms.made()  # no clone has it
     if proved and new:
@@ -158,10 +157,10 @@ def witness(
     task: Task | None,
     head: str,
     tree: str,
-    run: Callable[[Gate], Result],
+    look: Callable[[Gate, Result], None] | None = None,
 ) -> str:
-    """What stands behind the tree, on top of `head`, and what lessens that, in words. `run`: a gate
-    on it. Raises Objection.
+    """What stands behind the tree, on top of `head`, and what lessens that, in words. `look`: at
+    what a gate has left of it. Raises Objection.
     """
     results = list[Result]()
 
@@ -172,7 +171,7 @@ def witness(
             raise Objection(result.objection(end), cause, result.evidence(end))
 
     for gate in required.gates:
-        take(run(gate))
+        take(project.compare(site, gate, tree, head, look and partial(look, gate)))
     doubt, red = _doubt(site, required.gates, results, head, tree)
     if red and project.settings(site).strict_tests:
         raise Objection(doubt, Cause.GATE, result.evidence(red))
@@ -205,19 +204,9 @@ def _check_files(site: Site, change: Mapping[str, Change]) -> None:
             raise Objection(str(exc), Cause.OTHER) from None
 
 
-def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
-    def rewrote(end: Result) -> None:
-        if own := _rewritten(site, at, gate, tree):
-            site.sink(GateEnded(end))
-            attempt.take_in(site, at.second, gate.label, own)
-            raise _Fixed
-
-    return project.compare(site, gate, tree, at.head.commit, rewrote)
-
-
-def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, Entry]:
-    """The task's files that the gate rewrote, as a formatter does. What else it rewrote goes with
-    the room, which is said once.
+def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Result) -> None:
+    """The task's files that the gate rewrote, as a formatter does, are part of it. What else it
+    rewrote goes with the room, which is said once.
     """
     after = site.rooms.proven(mounted=gate.room).candidate()
     task, changed = site.repo.changed(at.head.commit, tree), site.repo.changed(tree, after)
@@ -229,7 +218,10 @@ def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, En
             site.warn(note)
     else:
         site.rooms.work.accept(after)
-    return own if at.second.fixed < MOST_FIXES else {}
+    if own and at.second.fixed < MOST_FIXES:
+        site.sink(GateEnded(end))
+        attempt.take_in(site, at.second, gate.label, own)
+        raise _Fixed
 
 
 def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: str = "") -> Result:
