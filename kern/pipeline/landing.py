@@ -180,7 +180,7 @@ def _proven(
     whole, merged = trees
     looks = where() if required.shown or site.caller.settings.hidden else site
     try:
-        return verify.witness(looks, required, task, head, whole)
+        return "; ".join(verify.witness(looks, required, task, head, whole))
     except Objection as exc:
         more = "its gates were green there, and with what has landed since this one is red"
         without = verify.commits_since(site.repo, commit.parents[0], head)

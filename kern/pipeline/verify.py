@@ -146,9 +146,8 @@ def _proven(site: Site, at: Situation) -> dict[str, object]:
     in_room = site.rooms.held and all(gate.room for gate in required.gates)
     new = [] if in_room else site.rooms.made()  # no clone has it
     if proved and new:
-        words, mark, doubts = proved.partition(";")
-        proved = f"{words} in your tree, which also held {some(new)}{mark}{doubts}"
-    return {"proof": proved} if proved else {}
+        proved[0] += f" in your tree, which also held {some(new)}"
+    return {"proof": "; ".join(proved)} if proved else {}
 
 
 def witness(
@@ -158,7 +157,7 @@ def witness(
     head: str,
     tree: str,
     look: Callable[[Gate, Result], None] | None = None,
-) -> str:
+) -> list[str]:
     """What stands behind the tree, on top of `head`, and what lessens that, in words. `look`: at
     what a gate has left of it. Raises Objection.
     """
@@ -181,7 +180,7 @@ def witness(
         assert task
         take(judge(site, one, task, tree, head, doubt))
     if not results:
-        return ""
+        return []
     doubts = [
         doubt,
         *_touched(site.repo, required.gates, site.repo.bare(head), site.repo.bare(tree)),
@@ -189,7 +188,7 @@ def witness(
     if new := [end.name for end in results if end.flaky and end.name not in site.memory.flaky]:
         doubts.append(f"a risk of this change: {some(new)} was not flaky before it")
     site.memory.flaky |= {*new}
-    return "; ".join(filter(None, (result.proved(results), *doubts)))
+    return [result.proved(results), *filter(None, doubts)]
 
 
 def _check_files(site: Site, change: Mapping[str, Change]) -> None:
