@@ -5,15 +5,10 @@ from pathlib import Path
 import pytest
 
 from kern.config import Budget, Spent
+from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Inline
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
-
-
-def toml(repo: Path, git: Git, text: str) -> None:
-    (repo / "kern.toml").write_text(text)
-    git("add", "kern.toml")
-    git("commit", "--quiet", "--message=settings")
 
 
 @pytest.mark.parametrize(
