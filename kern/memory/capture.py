@@ -8,7 +8,6 @@ from kern import plain
 from kern.memory.entries import Entry
 
 MOST = 320  # characters: one sentence, with room for a command and a path
-_LONGEST_WHEN = 240  # characters
 _ALIKE = 0.5  # of the words of both together: so many two entries of the same content share
 _ITEM = r"[ \t]*(?:[-*+]|\d{1,2}[.)])\s+"
 # Between two lessons: an empty line, the beginning of an item or a `When:`, the end of a sentence.
@@ -52,17 +51,14 @@ def lessons(learned: str, experiment: str = "") -> list[Lesson]:
         if kinds and result:
             result[-1] = result[-1]._replace(when=result[-1].when or when(kinds[1]))
         elif text and not kinds:
-            result.append(Lesson(text, wrong=_objection(text.strip("*_` "))))
+            signs = (why for why, sign in _NONE.items() if re.match(sign, text.strip("*_` ")))
+            result.append(Lesson(text, wrong=next(signs, "")))
     return result
-
-
-def _objection(text: str) -> str:
-    return next((why for why, sign in _NONE.items() if re.match(sign, text)), "")
 
 
 def when(condition: str) -> str:
     """The kinds of work, in one line."""
-    return plain.line(condition, _LONGEST_WHEN).strip(" .")
+    return plain.line(condition).strip(" .")
 
 
 def alike(text: str, entries: Iterable[Entry]) -> Entry | None:

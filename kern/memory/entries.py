@@ -86,8 +86,7 @@ def _items(part: str, start: int, faults: list[str]) -> Iterator[Entry]:
             id = f"L{name}" if name != "0" else ""
             yield Entry(id, text, int(helpful), int(harmful), when, retired, at)
         elif row.strip() and not row.startswith("#"):
-            what = f"line {at + 1} is no entry of at most {LONGEST} characters"
-            faults.append(f"{what}, and not read: {plain.line(row, 40)}")
+            faults.append(f"line {at + 1} is no entry, and not read: {plain.line(row, 40)}")
 
 
 def _section(part: str) -> Iterator[Entry]:

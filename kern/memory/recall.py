@@ -1,7 +1,7 @@
 """Which entries a stage is told: all where they fit, else the best until the room is full. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kern.memory.entries import Entry
 
@@ -10,8 +10,7 @@ IRRELEVANT = "not relevant"  # the reason of what has no word of the task
 _CHARS_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     chosen: tuple[tuple[Entry, str], ...] = ()  # with the reason, the best first
     left_out: tuple[tuple[Entry, str], ...] = ()
 
