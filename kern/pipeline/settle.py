@@ -208,7 +208,8 @@ def taught(site: Site, at: Situation) -> Taught:
 
 def _learn(site: Site, key: Key, commit: Commit, lesson: Taught) -> None:
     """What the commit adds to LEARNINGS.md stands on the disk as well, and is told."""
-    before, new = _learnings(site, *commit.parents[:1]), site.repo.content(commit.sha, LEARNINGS)
+    new, *old = (site.repo.content(one, LEARNINGS) for one in (commit.sha, *commit.parents[:1]))
+    before = _learnings(site) if new is None else plain.decode(b"".join(filter(None, old)))
     change = changes.of(before, lesson)
     _write(site, key, before, change if new is None else change._replace(text=plain.decode(new)))
     if change.new:
