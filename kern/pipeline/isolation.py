@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from kern import person
@@ -73,9 +74,6 @@ def _settings_of_git(repo: Repo) -> list[Path]:
 def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
     """The sandbox with its homes and its relay, for as long as the run. Raises UsageError."""
 
-    def refused(host: str) -> None:
-        sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
-
     opened = map(os.path.expanduser, plan.grants.write)
     writable = [Path(os.path.realpath(one)) for one in (str(plan.tree.root), *opened)]
     with contextlib.ExitStack() as run:
@@ -90,13 +88,17 @@ def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
             with workspace.reported(plan.own):
                 confine.homes(plan.own)
             if sandbox.means is Means.BWRAP and sandbox.apart:
-                Relay(str(sandbox.relay), sandbox.hosts, refused)
+                Relay(str(sandbox.relay), sandbox.hosts, partial(_refused, sink))
             done = threading.Event()
             thread = threading.Thread(target=_renew, args=(sandbox, done), daemon=True)
             thread.start()
             run.callback(thread.join)
             run.callback(done.set)
         yield sandbox
+
+
+def _refused(sink: Sink, host: str) -> None:
+    sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
 
 
 def _renew(sandbox: Sandbox, done: threading.Event) -> None:

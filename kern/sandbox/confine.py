@@ -103,6 +103,7 @@ class Sandbox:
         env = wall.environment(env, os.environ, passed) | ({} if commits else _UNHOOKED)
         if self.means is Means.SEATBELT:
             own = self.own / kind.home
+            mounts = wall.mountable(mounts, {})
             before = means.seatbelt(mounts, self.home, own, online=wall.ANY in self.hosts)
             return Confined((*before, *argv), env | {"HOME": str(own)}, before, tree.root)
         # Where a child sees what lies elsewhere.
