@@ -213,9 +213,8 @@ def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
 def _summary(results: Sequence[Result], stopping: Sequence[Result]) -> str:
     """`stopping`: those that let no run begin."""
     red = sum(one.red for one in results)
-    if not red:
-        one = len(results) == 1
-        return "the gate is green" if one else f"all {len(results)} gates are green"
     counts = f"{len(results) - red} green, {red} red"
+    if stopping or not red:
+        return counts
     why = ", as kern.toml says" * any(one.known_red for one in results)
-    return counts if stopping else f"{counts}{why}: a run begins all the same"
+    return f"{counts}{why}: a run begins all the same"
