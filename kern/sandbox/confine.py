@@ -134,8 +134,9 @@ class Sandbox:
         if needs := self.needs.get(agent):
             yield from login.lay(needs, self.home, own)
         for access, key in _OPENED:
-            names = map(os.path.expanduser, getattr(self.grants, key))
-            yield from (Mount(access, Path(name)) for name in names)
+            for name in map(os.path.expanduser, getattr(self.grants, key)):
+                is_device = access is Access.WRITE and name.startswith("/dev/")
+                yield Mount(Access.DEVICE if is_device else access, Path(name))
         yield from wall.tree(kind, tree, room, self.tree.root)
 
     def renew(self) -> None:
