@@ -2,6 +2,7 @@
 executed by reading it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -175,9 +176,14 @@ _ROWS: toml.Rows = {
 }
 
 
+# `agent = "http"` above the tables, which TOML takes for the whole of [agent.http] below.
+_AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]*\3)")
+
+
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    settings = toml.read(data, FILE, _ROWS)
+    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
     http, stages = settings.get("agent", {}).get("http"), settings.get("stages", {})
     timeouts = {role: row.pop("timeout") for role, row in stages.items() if "timeout" in row}
     tokens = {f"{what}_tokens": most for what, most in settings.get("max_tokens", {}).items()}
