@@ -55,15 +55,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts kern, git or an agent is slow, and the table's every combination; a few of these
-    are for every day.
-    """
+    """What starts kern, git or an agent is slow."""
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
-        if (
-            asked & {"fake", "background", "decided", "kern", "git", "repo"}
-            and item.name not in EVERY_DAY
-        ):
+        if asked & {"fake", "background", "kern", "git", "repo"}:
             item.add_marker(pytest.mark.slow)
 
 
@@ -81,11 +76,6 @@ GITCONFIG = (
     "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
     "[core]\n\tfsync = none\n"  # a repository of a test outlives no power cut
 )
-EVERY_DAY = {
-    "test_work_that_only_adds_files_is_committed",
-    "test_what_was_learned_is_an_entry_in_the_tasks_own_commit",
-    "test_used_up_iterations_are_no_failure_and_the_rest_is_named",
-}
 # The whole suite passes with it: KERN_TEST_SANDBOX=bwrap pytest
 SANDBOX = os.environ.get("KERN_TEST_SANDBOX", "off")
 STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX", "PYTEST_ADDOPTS")

@@ -211,28 +211,6 @@ def test_what_decides_has_no_outside(name: str) -> None:
     assert not called & {"open", "print", "input", "exec", "eval", "__import__"}
 
 
-def test_only_the_command_line_and_what_draws_import_late() -> None:
-    late = {
-        (name, target.split(".")[0])
-        for name, tree in trees().items()
-        for node in nodes(tree)
-        if isinstance(node, ast.FunctionDef)
-        for target in imported(node)
-    }
-    commands = {"cli.app", "cli.commands", "cli.options", "cli.run", "cli.admin"}
-    drawing = {
-        ("views.report", "jinja2"),
-    }
-    working = {("git.environment", "git"), ("system.lock", "filelock")}
-    working |= {("memory.recall", "kern")}  # the search, where not all learnings fit
-    working |= {("stages.prompts", "jinja2")}  # a look fills no prompt
-    working |= {("stages.call", "tenacity")}  # only after a fault
-    working |= {("pipeline.isolation", "kern")}  # the relay: only where a run begins
-    working |= {("views.status", "kern")}  # the workers, where a run has several
-    working |= {("memory.search", name) for name in ("numpy", "safetensors", "tokenizers")}
-    assert {one for one in late if one[0] not in commands} <= drawing | working
-
-
 # -------------------------------------------------------------------- owners
 
 

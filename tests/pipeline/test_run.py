@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,39 +55,6 @@ def test_each_stage_is_a_fresh_process_with_its_own_limits(
 # ---------------------------------------------------------------- what is shown and kept
 
 
-def test_the_stage_files_are_json_with_one_more_key_and_end_in_history(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    base = git("rev-parse", "HEAD")
-    fake.script(
-        implement=[
-            {"result": "no way\n\nFAILED: no way"},
-            {"run": ["echo 1 > n"], "result": "SUCCESS"},
-        ]
-    )
-
-    assert inline(1).code == 0
-
-    folder = repo.parent / "kern" / "project" / "main"
-    (walk,) = (folder / "history").iterdir()
-    assert (folder / "last").resolve() == walk
-    assert re.fullmatch(r"\d{8}T\d{6}Z-add-a-greeting", walk.name)
-    assert {path.name for path in folder.iterdir()} == {"history", "last"}
-    first, second, third = (load(walk / f"stage{n}.json") for n in (1, 2, 3))
-    assert [v["result"] for v in (first, second, third)] == [READY, "SUCCESS", "do the task"]
-    assert first["total_cost_usd"] == 0.01
-    common = {"task", "stage", "attempt", "base", "run", "time"}
-    assert common <= first["kern"].keys()
-    assert common | {"start", "tree", "outcome"} <= second["kern"].keys()
-    assert common <= third["kern"].keys()
-    facts = [(v["kern"]["stage"], v["kern"]["attempt"], v["kern"]["base"]) for v in (first, second)]
-    assert facts == [("research", 1, base), ("implement", 2, base)]
-    assert second["kern"]["outcome"] == "proved"
-    assert load(walk / "attempt1.json")["result"] == "no way\n\nFAILED: no way"
-    assert {path.name for path in walk.iterdir()} >= {f"transcript{n}.json" for n in (1, 2, 3)}
-    assert all(path.stat().st_mode & 0o077 == 0 for path in (*walk.iterdir(), walk, folder))
-
-
 # ---------------------------------------------------------------- looking without touching
 
 
@@ -126,7 +92,7 @@ def test_what_done_tasks_left_goes_with_a_run_s_end_once_it_is_old(
     assert [*history.iterdir()] == []
     assert kept() == [asked], "that task is open"
     assert git("show", "HEAD:n") == "1"
-    for view in ("report", "show 1", "report --html", "report --json"):
+    for view in ("report", "report --html", "report --json"):
         assert done.removeprefix("refs/") not in kern(*view.split()).out, view
 
 
