@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -135,17 +134,6 @@ def test_it_implements(repo: Path, git: Git, fake: Fake, kern: Kern, script: Pat
     assert prompt.startswith("You are the implement stage"), "the contract"
 
 
-def test_without_a_sandbox_it_does_not_research(
-    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path
-) -> None:
-    toml(repo, git, setting(script))
-    ran = kern("1", "0", "--agent", "mine")
-    if os.environ["KERN_SANDBOX"] == "off":
-        assert ran.code == 2
-        assert "mine cannot be held to what research may do: a command has no limits" in ran.err
-        assert not Path(f"{script}.research.prompt").exists()
-
-
 def test_its_program_is_no_file_of_the_repository(
     repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,10 +147,3 @@ def test_its_program_is_no_file_of_the_repository(
     assert "./agent.sh is a file of this repository, which an agent could change" in ran.err
     monkeypatch.setenv("KERN_AGENT_MINE", "./agent.sh")
     assert kern("1", "0").code == 0
-
-
-def test_a_setting_that_is_none_is_refused(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
-    toml(repo, git, '[commands]\nmine = "sh x"\n')
-    ran = kern("1", "0")
-    assert ran.code == 2 and "commands" in ran.err and "hint:" in ran.err
-    assert fake.calls == []

@@ -41,8 +41,10 @@ def test_a_model_is_named_and_the_key_is_not() -> None:
     assert (given["body"], given["key"]) == ({"model": "big", "reasoning_effort": "low"}, "GW_KEY")
     given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])
     assert given["body"] == {"model": "own"}
-    with pytest.raises(UsageError, match="research stage: no model is named"):
-        http.agent(Endpoint(URL)).start(Call("py", Stage.RESEARCH, ""))
+    for endpoint, what in ((Endpoint(URL), "model"), (Endpoint(model="big"), "url")):
+        with pytest.raises(UsageError, match=f"research stage: no {what} is named") as raised:
+            http.agent(endpoint).start(Call("py", Stage.RESEARCH, ""))
+        assert 'url = "http://localhost:11434/v1"' in raised.value.hint
 
 
 def test_what_it_needs_is_its_host_and_its_key() -> None:
@@ -192,14 +194,6 @@ def test_a_repository_s_endpoint_gets_nothing_without_a_yes(
     ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said
     done(git)
-
-
-@needs_bwrap
-def test_without_an_endpoint_nothing_is_done(repo: Path, kern: Kern) -> None:
-    ran = kern("1", "0", "--agent", "http", env={"KERN_SANDBOX": "bwrap"})
-    assert ran.code != 0
-    assert "research stage: no url is named" in ran.err, ran.said
-    assert 'hint: [agent.http] in kern.toml: url = "http://localhost:11434/v1"' in ran.err
 
 
 RECITED = {

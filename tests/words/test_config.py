@@ -81,6 +81,7 @@ def test_an_old_setting_names_the_new_one(text: str, hint: str) -> None:
         ("max_tokens.run = '5M'", "max_tokens.run must be a number of tokens; 0 for no bound"),
         ("[stages]\ncoder = { model = 'opus' }", "stages.coder is no setting"),
         ("stages.judge = 'opus'", "stages.judge must be a table"),
+        ("commands.mine = 'sh x'", "commands.mine must be a list of words, the program first"),
         ("stages.judge.model = '--opt'", "stages.judge.model must be a model's name"),
         ("stages.judge.effort = 'quick'", "stages.judge.effort must be one of low, medium"),
     ],
