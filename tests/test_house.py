@@ -249,6 +249,18 @@ def test_no_module_is_too_long_to_be_read_at_once() -> None:
     assert [path for path, size in sizes.items() if size > MOST_LINES] == []
 
 
+@pytest.mark.parametrize("name", ["", *ROOMS])
+def test_no_room_outgrows_its_budget(name: str) -> None:
+    lines = sum(code_lines(one) for one in trees() if room(one) == name)
+    assert lines <= MOST_LINES_OF_A_ROOM[name]
+
+
+@pytest.mark.parametrize("folder", MOST_LINES_OF_TESTS)
+def test_the_tests_do_not_outgrow_theirs(folder: str) -> None:
+    files = (TOP / "tests" / folder).rglob("*.py")
+    assert sum(len(file.read_text().splitlines()) for file in files) <= MOST_LINES_OF_TESTS[folder]
+
+
 def test_no_function_is_too_long_to_be_read_at_once() -> None:
     sizes = {
         f"{name}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
