@@ -76,4 +76,5 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
         ) from None
     with contextlib.closing(Cluster(where, site.repo)) as cluster:
         cluster.connect()  # or its fault is told before anything begins
-        return fleet.run(site, options.jobs, console.of_worker, cluster)
+        jobs, there = cluster.count(options.jobs), (cluster.carry_out, cluster.stop)
+        return fleet.run(site, jobs, console.of_worker, there)

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from kern import plain
 from kern.errors import Exit, KernError, LimitReached, UsageError
@@ -38,18 +38,9 @@ _GRACE_S = 5.0  # an agent is ended by its own kern
 _FAULTS: dict[int, type[KernError]] = {Exit.LIMIT: LimitReached, Exit.USAGE: UsageError}
 _ENDS = {str(one): one for one in Outcome if one is not Outcome.DONE}
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
-
-
-class Elsewhere(Protocol):
-    """Other machines, which carry out jobs as this one does."""
-
-    def count(self, jobs: int) -> int:
-        """How many at once, where so many were asked for. Raises UsageError."""
-
-    def carry_out(self, job: Job) -> Work:
-        """Raises nothing that a worker can be to blame for."""
-
-    def stop(self, run: str, *, now: bool) -> None: ...
+# Other machines: what carries out a job there, and raises nothing that a worker can be to blame
+# for; what stops those of a run, as `worktree.stop` does.
+Elsewhere = tuple[Callable[[Job], Work], Callable[..., None]]
 
 
 def told(jobs: int, scheduler: str) -> str:
@@ -63,9 +54,9 @@ def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -
     """The exit code."""
     fleet = Fleet(site)
     if elsewhere:
-        fleet.carry_out, fleet.stop, fleet.afar = elsewhere.carry_out, elsewhere.stop, True
+        (fleet.carry_out, fleet.stop), fleet.afar = elsewhere, True
     fleet.finish()  # what is in progress in the person's own tree
-    fleet.tell, fleet.count = tell, elsewhere.count(jobs) if elsewhere else jobs
+    fleet.tell, fleet.count = tell, jobs
     first, where = summary.begun(site), told(fleet.count, site.options.scheduler)
     asks = (*site.caller.settings.worktree.asks, *first.lines)
     yours = preflight.yours(site.repo, "workers")

@@ -14,8 +14,6 @@ from kern.model import Key
 from kern.spec import edit, order
 from kern.spec.parse import Spec, Task, parse
 
-BRANCHES = "kern/work/"  # begins the name of each work branch
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -52,7 +50,7 @@ def branch(onto: str, key: Key) -> str:
     """The work branch of a task that is to land on the branch `onto`."""
     identity = f"{onto}\0{key.parent}\0{key.text}\0{key.nth}"
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{BRANCHES}{plain.slug(key.text)}-{digest[:6]}"
+    return f"kern/work/{plain.slug(key.text)}-{digest[:6]}"
 
 
 def choose(
