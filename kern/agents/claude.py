@@ -70,7 +70,7 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
             case {"type": "assistant", "error": str(word)}:
                 errors.add(word)
             case {"type": "user", "isSynthetic": True, "message": dict(message)}:
-                sent_back += "'Stop hook feedback:" in str(message)
+                sent_back += "Stop hook feedback:" in str(message.get("content"))
             case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"}}:
                 limit = transcript.part(value, "rate_limit_info")
             case {"type": "result"}:

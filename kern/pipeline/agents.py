@@ -102,7 +102,8 @@ def program(agent: Agent, root: Path | None) -> str:
 
 
 def _user(agent: Agent) -> str:
-    if is_own(agent) and os.getuid() == 0 and not os.environ.get(agent.as_root or "PATH"):
+    lacks = agent.as_root and not os.environ.get(agent.as_root)
+    if lacks and os.getuid() == 0 and is_own(agent):
         hint = f"run kern as an ordinary user; in a container, set {agent.as_root}=1"
         raise KernError(f"{agent.name} refuses to work unattended as root", hint=hint)
     return f"{agent.name} accepts this user"

@@ -110,6 +110,12 @@ def test_of_several_results_the_last_counts_and_denials_add_up() -> None:
     assert found.denied == ("Bash: git push", "Write: /p/a", "Task", "WebFetch")
 
 
+def test_each_time_that_a_red_gate_sent_it_back_counts() -> None:
+    said = [{"type": "text", "text": "Stop hook feedback:\n[check]: it's red"}]
+    back = {"type": "user", "isSynthetic": True, "message": {"content": said}}
+    assert read(INIT, back, {**back, "isSynthetic": False}, back, RESULT).sent_back == 2
+
+
 # -------------------------------------------------------------------- no result at all
 
 
