@@ -71,6 +71,14 @@ OUTSIDE = {
     *("random", "secrets", "io", "logging", "threading", "asyncio", "glob", "platform"),
 }
 MOST_LINES = 400  # of a module
+# Of a room and of tests: to be lowered wherever one has become smaller.
+MOST_LINES_OF_A_FOLDER = {
+    **{"kern/pipeline": 4150, "kern/stages": 2070, "kern/cli": 1860, "kern/git": 1810},
+    **{"kern/views": 1390, "kern/agents": 1340, "kern/spec": 1320, "kern/sandbox": 1180},
+    **{"kern/system": 1140, "kern/fleet": 990, "kern/journal": 630, "kern/checks": 540},
+    **{"kern/memory": 470, "kern": 20_300, "tests": 21_800},
+    **{"tests/eval": 1690, "tests/bench": 560},
+}
 MOST_LINES_OF_A_FUNCTION = 60
 
 
@@ -249,16 +257,10 @@ def test_no_module_is_too_long_to_be_read_at_once() -> None:
     assert [path for path, size in sizes.items() if size > MOST_LINES] == []
 
 
-@pytest.mark.parametrize("name", ["", *ROOMS])
-def test_no_room_outgrows_its_budget(name: str) -> None:
-    lines = sum(code_lines(one) for one in trees() if room(one) == name)
-    assert lines <= MOST_LINES_OF_A_ROOM[name]
-
-
-@pytest.mark.parametrize("folder", MOST_LINES_OF_TESTS)
-def test_the_tests_do_not_outgrow_theirs(folder: str) -> None:
-    files = (TOP / "tests" / folder).rglob("*.py")
-    assert sum(len(file.read_text().splitlines()) for file in files) <= MOST_LINES_OF_TESTS[folder]
+@pytest.mark.parametrize("folder", MOST_LINES_OF_A_FOLDER)
+def test_no_room_outgrows_its_budget(folder: str) -> None:
+    lines = sum(file.read_text().count("\n") for file in (TOP / folder).rglob("*.py"))
+    assert lines <= MOST_LINES_OF_A_FOLDER[folder]
 
 
 def test_no_function_is_too_long_to_be_read_at_once() -> None:
