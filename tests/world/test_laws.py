@@ -238,7 +238,7 @@ def test_a_document_comes_back_from_the_disk_byte_for_byte(
 ) -> None:
     documents = Documents(tmp_path)
 
-    data = document(chance)
+    data = document(chance).replace(b"\0", b"?")  # with one it is refused
     (tmp_path / SPEC).write_bytes(data)
     text = documents.read(SPEC)
     assert text is not None
