@@ -33,22 +33,24 @@ class Room:
         self.repo, self.home, self.ignored = repo, home, ignored
         self.place = repo.git_dir / "kern" / name
         self.tree = self.place / "tree"
-        self.index = self.place / "index"  # of the last filling
-        self.recent = self.place / "recent"  # what it wrote
-        self.seen = self.place / "seen"  # the person's index, as it was then
+        # Of the last filling; what it wrote; the person's, as it was then.
+        self.index, self.recent, self.seen = (self.place / n for n in ("index", "recent", "seen"))
         places = (("DIR", repo.git_dir), ("WORK_TREE", self.tree), ("INDEX_FILE", self.index))
         self.env = {f"GIT_{name}": str(path) for name, path in places}
         self.over = self.place / "over"  # what children write over the ignored folders
         self.own: tuple[str, ...] = (*DOCUMENTS, ".kern")  # in no candidate
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
         self._submodules = submodules.listed(home)  # what an agent adds may obey it
-        self.differing: list[str] = []  # of them, which the person has otherwise
 
-    def fill(self, tree: str) -> list[str]:
-        """What it held beside a tree, which is gone. Raises KernError where the disk is full."""
+    def fill(self, tree: str, *, proves: bool = True) -> list[str]:
+        """What it held beside a tree, which is gone. Raises KernError where the disk is full.
+        `proves`: no build of an edit of the person's may pass there for one of the tree.
+        """
         workspace.remove(self.over)
         with workspace.reported(self.tree):
-            removed = self._read(tree)
+            out, written = self._read(tree)
+            if proves or not written <= {*self.own}:
+                self._date(tree, written)
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
             mounted.sort(key=lambda path: (path.count("/"), path))
             self.absent = mounted[MOST_MOUNTS:]
@@ -56,6 +58,7 @@ class Room:
             self.mounts = (*mounted[:MOST_MOUNTS], *same)
             for name in (".git", *self.mounts):
                 self.make_place(name)
+        removed = (line.removeprefix("Removing ") for line in out.splitlines())
         return [path for path in removed if not path.endswith(REMADE)]
 
     def accept(self, tree: str) -> None:
@@ -84,43 +87,44 @@ class Room:
         there = (path for path in apart if not self._is_behind_link(self.tree / path))
         return self.repo.added({**self.env, **env}, there)
 
-    def _read(self, tree: str) -> list[str]:
+    def _read(self, tree: str) -> tuple[str, set[str]]:
+        """What git says of what else was there, and what it wrote."""
         self.tree.mkdir(parents=True, exist_ok=True)
         self.index.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed
         fresh = not self.index.exists()
         try:
+            if fresh:
+                self.repo.git("read-tree", tree, env=self.env)
+            else:
+                self._remove_young()
+                was = self.repo.text("write-tree", env=self.env)
+                changes = self.repo.changed(was, tree).items()
+                self.repo.update_index({path: new for path, (_, new) in changes}, self.env)
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
-            was = self.repo.text("write-tree", env=self.env)
-            if written := [] if fresh else self._touched():
+            look = ("diff-files", "-z", "--name-only")  # what a child has merely touched as well
+            if written := self.repo.paths(*_EXACTLY, *look, env=self.env):
                 anew = ("checkout-index", "--force", "--index", "-z", "--stdin")
-                names = os.fsencode("\0".join(written))
-                self.repo.git(*_EXACTLY, *anew, stdin=names, env=self.env)
-            if was != tree:  # where --reset would look at all files once more
-                look = ("diff-tree", "-r", "-z", "--name-only", "--diff-filter=d")
-                written += self.repo.paths(*look, was, tree)
-                self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
+                self.repo.git(*anew, stdin=os.fsencode("\0".join(written)), env=self.env)
         except (GitFailed, OSError):
             if fresh:
                 raise
             workspace.remove(self.tree)  # with what is closed to git
             self.index.unlink()
             return self._read(tree)
-        self._date(tree, written)
-        return [line.removeprefix("Removing ") for line in out.splitlines()]
+        return out, {*written}
 
-    def _touched(self) -> list[str]:
-        """What a child has changed since the last filling, or merely touched. git knows a file by
-        its size and seconds: what was written just before is removed.
+    def _remove_young(self) -> None:
+        """What a child has changed since the last filling, of what that wrote: git knows a file by
+        its size and seconds.
         """
         filled = os.stat(self.index).st_ctime_ns
-        for path in filter(None, os.fsdecode(self.recent.read_bytes()).split("\0")):
+        for path in filter(None, os.fsdecode(workspace.read(self.recent) or b"").split("\0")):
             place = self.tree / path
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 if os.lstat(place).st_ctime_ns > filled and not self._is_behind_link(place):
                     place.unlink()
         if filled < time_ns() - _YOUNG_NS:
             self.recent.write_bytes(b"")
-        return self.repo.paths(*_EXACTLY, "diff-files", "-z", "--name-only", env=self.env)
 
     def _date(self, tree: str, written: Collection[str]) -> None:
         """What is the person's byte for byte gets its time: else a build takes all for changed. The
@@ -146,20 +150,20 @@ class Room:
             # The next one names these as well, whatever they are like by then.
             self.home.update_index(dict.fromkeys(edited), now)
             os.replace(now["GIT_INDEX_FILE"], self.seen)
-        os.utime(self.index)
+        os.utime(self.index)  # which git leaves as it is where the second is the same
 
     def _copy(self, path: str) -> bool:
         """Whether nothing of it is left to mount."""
         source, target = self.home.root / path, self.tree / path
-        is_file = os.path.isfile(source)
         if os.path.lexists(target) or self._is_behind_link(target):
             return True  # it may lead out
         with contextlib.suppress(FileNotFoundError, PermissionError):
-            if os.path.islink(source) or (is_file and os.path.getsize(source) <= MOST_COPIED):
+            small = os.path.isfile(source) and os.path.getsize(source) <= MOST_COPIED
+            if small or os.path.islink(source):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
                 return True
-        return not (is_file or os.path.isdir(source))
+        return not os.path.exists(source)
 
     def _is_behind_link(self, place: Path) -> bool:
         return any(os.path.islink(one) for one in place.parents if one.is_relative_to(self.tree))

@@ -65,7 +65,7 @@ def _settings_of_git(repo: Repo) -> list[Path]:
     listed = repo.run("config", "--global", "--includes", "--list", "--show-origin", "-z")[1]
     names = {os.fsdecode(one[5:]) for one in listed.split(b"\0") if one.startswith(b"file:")}
     for key in ("core.excludesfile", "core.attributesfile"):
-        names.update(map(os.path.expanduser, repo.config().get(key, [])[-1:]))
+        names.update(map(os.path.expanduser, repo.config.get(key, [])[-1:]))
     paths = [repo.hooks_folder(), *map(Path, sorted(names))]
     return [path for path in paths if path.is_absolute() and (path.is_file() or path.is_dir())]
 

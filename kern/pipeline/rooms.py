@@ -50,7 +50,7 @@ class Rooms:
     def for_agent(self, tree: str, head: Head, *, writes: bool = True) -> wall.Room | None:
         """With that tree and nothing of an earlier attempt; None: in place."""
         if tree != self._pristine:
-            self.work.fill(tree)
+            self.work.fill(tree, proves=False)
         if not self.mounted:
             return None
         self._pristine = "" if writes else tree

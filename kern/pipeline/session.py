@@ -71,9 +71,9 @@ def begin(
     scope = replace(workspace.scope(repo.root, name), copies=copies)
     plan = isolation.wanted(repo, programs.values(), own)
     if paid:
-        where = repo.root, name, scope, run
         journal = store.Journal(sink, repo.common_dir, name, run)
-        sink = notify.beside(journal, settings.notify, *where, tried=lands and options.watched)
+        tried = lands and options.watched
+        sink = notify.beside(journal, settings.notify, repo.root, scope, run, tried=tried)
     steered = Steering(repo.git_dir, run, sink, options.sleep, options.clock, options.until)
     caller = Caller(repo.root, scope, run, sink, programs, settings)
     killed = lock.holder(repo.git_dir)  # it takes its note away as it ends
