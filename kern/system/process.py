@@ -11,7 +11,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
@@ -69,8 +69,7 @@ def run(
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
     has ended, however it did; `mark` tells what that is after a kill of kern's. `total` and `idle`
     (without output) are time-outs in seconds, 0 for none. `joined`: complaints stand among output.
-    `status`: where in `argv` a sandbox takes the option to tell that the real command began, else
-    KernError.
+    `status`: where in `argv` a sandbox takes the option to tell that the command began.
     """
     began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
     with contextlib.ExitStack() as stack:
@@ -79,9 +78,9 @@ def run(
             data.write(stdin.encode("utf-8", "surrogateescape"))
             data.seek(0)
             spool = stack.enter_context(open(stdout, "w+b", 0, opener=_anew))
-        passed = (report.fileno(),) * bool(status)
-        option = ("--json-status-fd", str(report.fileno())) * bool(status)
-        command = (*argv[:status], *option, *argv[status:])
+        passed = [report.fileno()] * bool(status)
+        option = ["--json-status-fd", str(report.fileno())] * bool(status)
+        command = [*argv[:status], *option, *argv[status:]]
 
         def printed() -> int:
             return sum(os.fstat(file.fileno()).st_size for file in (spool, complaints))
@@ -89,12 +88,8 @@ def run(
         child, timed_out = None, ""
         try:  # a signal may come while it is started
             streams = data, spool, spool if joined else complaints
-            try:
+            with _startable(argv[0]):
                 child = start(command, cwd, {**env, **dict((mark, own))}, *streams, passed=passed)
-            except OSError as exc:
-                hint = f"chmod +x {argv[0]}" if isinstance(exc, PermissionError) else "kern doctor"
-                what = f"{argv[0]} cannot be started: {exc.strerror}"
-                raise UsageError(what, hint=hint) from None
             timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
@@ -142,6 +137,15 @@ def _attend(
             if waiting.is_alive() and most and now - since >= most:
                 return f"{what} {plain.span(most)}"
     return ""
+
+
+@contextlib.contextmanager
+def _startable(program: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        hint = f"chmod +x {program}" if isinstance(exc, PermissionError) else "kern doctor"
+        raise UsageError(f"{program} cannot be started: {exc.strerror}", hint=hint) from None
 
 
 def _anew(path: str, how: int) -> int:
