@@ -75,7 +75,7 @@ MOST_LINES = 400  # of a module
 MOST_LINES_OF_A_FOLDER = {
     **{"kern/pipeline": 4150, "kern/stages": 2070, "kern/cli": 1860, "kern/git": 1810},
     **{"kern/views": 1360, "kern/agents": 1340, "kern/spec": 1320, "kern/sandbox": 1180},
-    **{"kern/system": 1140, "kern/fleet": 990, "kern/journal": 620, "kern/checks": 540},
+    **{"kern/system": 1140, "kern/fleet": 960, "kern/journal": 620, "kern/checks": 540},
     **{"kern/memory": 470, "kern": 20_300, "tests": 21_800},
     **{"tests/eval": 1690, "tests/bench": 560},
 }
