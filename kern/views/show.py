@@ -85,7 +85,8 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     end = ": ".join(filter(None, (facts["state"], facts["detail"])))
     yield plain.line("; ".join(filter(None, (end, facts["proved"]))), 700)
     yield f"SPEC.md line {facts['line']}" if facts["line"] else "no longer in SPEC.md"
-    yield str(Spent(**{name: facts[name] for name in Spent.__dataclass_fields__}))
+    if facts["records"]:
+        yield str(Spent(**{name: facts[name] for name in Spent.__dataclass_fields__}))
     look = [f"git show {facts['commit']}"] if facts["files"] else []
     sections: dict[str, Iterable[str]] = {
         **{f"Answer of {stage}": _end(reply) for stage, reply in facts["answers"].items()},
