@@ -27,7 +27,7 @@ def gate(site: Site) -> Gate | None:
         return None
     folder, own = Path(setting.hidden or "").expanduser(), preflight.person_file()
     if not (site.rooms.held and sandbox and sandbox.overlays is not Overlays.NONE):
-        why, hint = "without bubblewrap agents could read it", "install it, or take [hidden] out"
+        why, hint = "it needs bubblewrap and overlays", "kern doctor; or take [hidden] out"
     elif not folder.is_dir():
         why, hint = "its folder is not there", "make it, or correct the path"
     elif _is_seen(sandbox, folder if setting.hidden else own, own):
