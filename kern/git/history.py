@@ -94,6 +94,14 @@ def naming(repo: Repo, task: str) -> Commit | None:
     return next((one for one in commits if one.trailer == task and len(one.parents) == 1), None)
 
 
+def patch(repo: Repo, commit: str) -> str:
+    """What it changes, the same after a rebase; empty where git has it no more."""
+    if not repo.store.id(f"{commit}^{{commit}}"):
+        return ""
+    diff = repo.git("diff-tree", "--patch", "--no-ext-diff", "--no-textconv", commit)
+    return repo.git("patch-id", "--stable", stdin=diff).decode().partition(" ")[0]
+
+
 def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
     return repo.changed(commit.parents[0], commit.sha) if commit.parents else {}
 

@@ -13,6 +13,7 @@ from kern.git import history, refs
 from kern.git import landing as branch
 from kern.git.history import Commit
 from kern.git.repository import DOCUMENTS, Entry, Repo
+from kern.journal import store
 from kern.model import SPEC, Cause, Key, Marker, Saved, Stage
 from kern.pipeline import preflight, project, verify
 from kern.pipeline.attempt import Objection
@@ -265,7 +266,7 @@ def undo(repo: Repo, documents: Documents, words: str) -> str:
 
 
 def _made(repo: Repo, parsed: Spec, number: int) -> Commit:
-    """The one that finished the task. Raises UsageError."""
+    """The one that finished the task, as kern made it. Raises UsageError."""
     task, title = parsed.tasks[number], parsed.shown(number)
     if task.marker is not Marker.DONE:
         raise UsageError(
@@ -276,6 +277,14 @@ def _made(repo: Repo, parsed: Spec, number: int) -> Commit:
         raise UsageError(
             f"no commit of kern's on this branch finished it: {title}",
             hint="[ ] in kern edit opens it again and changes nothing else",
+        )
+    rows = store.load(store.place(repo.common_dir), size=store.NIGHT)
+    hashes = {str(row["commit"]) for row in rows if row.get("commit")}
+    change = history.patch(repo, commit.sha)  # which a rebase leaves as it is
+    if commit.sha not in hashes and all(history.patch(repo, sha) != change for sha in hashes):
+        raise UsageError(
+            f"{commit.sha[:7]} is not as kern made it here: squashed, amended, or made elsewhere",
+            hint=f"by hand: git revert {commit.sha[:7]}, then [ ] in kern edit",
         )
     return commit
 
