@@ -34,7 +34,8 @@ def begun(site: Site) -> RunStarted:
             "": preflight.lands(site.repo, branch),
             "run files": str(site.scope.folder),
             "sandbox": isolation.described(site.sandbox) if site.sandbox else "",
-            "awake": site.awake and f"the machine does not sleep while it is on ({site.awake})",
+            "awake": site.awake
+            and f"the machine does not sleep while this run is on ({site.awake})",
             "billing": site.payer,
             "models": told(models),
             "forecast": store.forecast(store.place(site.repo.common_dir), tasks),
