@@ -144,7 +144,7 @@ class Settings:
 
 
 _SINGLE: toml.Rows = {
-    "agents": models.AGENTS,
+    "agents": lambda got, where: models.AGENTS(models.ONCE(got, where), where),
     "max_wait": toml.seconds,
     "keep": toml.texts("paths"),
     "strict_tests": toml.flag,

@@ -4,6 +4,7 @@ The command line counts before the front matter of a project's own prompt, that 
 and that before what kern's own prompts say.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -64,14 +65,24 @@ def told(by: Mapping[Role, str]) -> str:
 MODEL = toml.matching(r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}", "a model's name", 'model = "opus"')
 _NAME = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
 AGENT = toml.matching(_NAME, "an agent's name", 'agent = "NAME"')
-AGENTS = toml.texts("names", _NAME, 'agents = ["NAME"]; the first runs, the others stand in for it')
+_NAMES = 'agents = ["NAME"]; the first runs, the others stand in for it'
+ONCE = toml.value(
+    "a list of names, each once",
+    lambda got: isinstance(got, list) and len({*map(str, got)}) == len(got),
+    _NAMES,
+)
+AGENTS = toml.texts("names", _NAME, _NAMES)
 EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
 FIELDS = {"model": MODEL, "effort": EFFORT, "agent": AGENT}
 
 
 _WORDS = toml.value(
     "a list of words, the program first",
-    lambda got: isinstance(got, list) and got[:1] and all(isinstance(one, str) for one in got),
+    lambda got: (
+        isinstance(got, list)
+        and got[:1] not in ([], [""])
+        and all(isinstance(one, str) and "\0" not in one for one in got)
+    ),
     '["llm", "{model}"]',
 )
 BY_ROLE = toml.table(dict.fromkeys(ROLES, toml.table({**FIELDS, "timeout": toml.seconds})))
@@ -138,4 +149,4 @@ def endpoint(got: Any, where: str) -> Endpoint:
     row = _ENDPOINT(got, where)
     if "url" not in row:
         raise UsageError(f"{where}.url is missing", hint=_EXAMPLE)
-    return Endpoint(**{**row, "url": row["url"].rstrip("/")})
+    return Endpoint(**{**row, "url": re.sub(r"(/chat/completions)?/*$", "", row["url"])})

@@ -7,12 +7,14 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import BinaryIO
 
 from kern.agents import faults, transcript
 from kern.agents.protocol import Agent, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Aide
 
+_MOST = 1 << 24  # bytes; nothing longer is read at once
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 
 
@@ -29,15 +31,20 @@ def agent(name: str, template: Sequence[str]) -> Agent:
 
     def read(objects: Iterable[Object], end: Ended) -> Answer:
         """Of what it prints nothing is known: it ended well where its exit code is 0."""
-        lines = [*objects]
-        while lines and lines[-1] == {"log": ""}:
-            lines.pop()
-        figures = lines.pop() if lines and transcript.part(lines[-1], "usage") else Object()
-        text = "\n".join(map(_text, lines)).strip()
-        if end.code or end.overflow or not text:
-            raise faults.unanswered(own, end)
+        text = "".join(str(one["text"]) for one in objects).replace("\r\n", "\n").strip()
+        above, _, last = text.rpartition("\n")
+        figures = transcript.parsed(last)
+        if isinstance(figures.get("usage"), dict):
+            text = above.rstrip()
+        else:
+            figures = {}
         cost, usage = figures.get("total_cost_usd"), transcript.part(figures, "usage")
-        return Answer(text, transcript.number(cost), tokens=transcript.tokens([usage], _TOKENS))
+        answer = Answer(text, transcript.number(cost), tokens=transcript.tokens([usage], _TOKENS))
+        if text and not (end.code or end.overflow):
+            return answer
+        error = faults.unanswered(own, end)
+        error.answer = answer if text or figures else None
+        raise error
 
     own = Agent(
         name=name,
@@ -45,6 +52,7 @@ def agent(name: str, template: Sequence[str]) -> Agent:
         variable=f"KERN_AGENT_{re.sub('[^A-Za-z0-9]', '_', name).upper()}",
         start=start,
         read=read,
+        objects=whole,
         install="correct it under [commands] in kern.toml, or install it",
         login=f"run {shlex.join(template)} by hand to see what it needs",
         tools={Aide.JUDGE: ("whatever it has",)},
@@ -54,5 +62,7 @@ def agent(name: str, template: Sequence[str]) -> Agent:
     return own
 
 
-def _text(value: Object) -> str:
-    return str(value["log"]) if "log" in value else json.dumps(value, ensure_ascii=False)
+def whole(file: BinaryIO) -> Iterable[Object]:
+    """All that it printed, as far as it can be one answer."""
+    file.seek(0)
+    yield {"text": file.read(_MOST).decode("utf-8", "replace")}

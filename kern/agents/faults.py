@@ -12,7 +12,7 @@ _SPAN = r"(?i)(?:in|after)\s+~?((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[\s,]*(?:and
 _PIECE = r"(?i)(\d+(?:\.\d+)?)\s*([dhms])"
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SOON = 120  # seconds; what opens again so soon is no limit that a person would call one
-_STATUS = r"(?i)(?:^(?:\w+ ?error:? |error:? )?|\bstatus:? )(?:status )?([45]\d\d)\b"
+_STATUS = r"(?i)(?:^(?:\w+ ?error:? |error:? )?|\bstatus:? )(?:status )?([345]\d\d)\b"
 _REQUEST = (None, 400)  # statuses that do not say more than the words do
 
 
@@ -39,7 +39,7 @@ def of_api(
     if status == 404 or (status in _REQUEST and _says("model", message)):
         hint = f"name one that {agent.name} knows: `model` of the stage, in kern.toml or its prompt"
         return Unusable(f"{agent.name} does not know the model: {message}", hint, answer)
-    if status and 400 <= status < 500 and status not in (408, 409, 425, 429):
+    if status and 300 <= status < 500 and status not in (408, 409, 425, 429):
         text = f"the API refused the request: {message}"
         return Unusable(text, "kern doctor checks the agent", answer)
     return passing(message, status, answer)

@@ -6,7 +6,6 @@ Facts measured with 0.61.0 against a scripted API.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kern.agents import faults, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
@@ -72,7 +71,7 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     if result is None:
         if end.code == _NO_LOGIN:
             raise protocol.Unusable("gemini is not logged in", AGENT.login)
-        raise faults.unanswered(AGENT, replace(end, stderr=log + end.stderr))
+        raise faults.unanswered(AGENT, end._replace(stderr=log + end.stderr))
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
     answer = Answer("".join(texts), tokens=tokens)
     if result.get("status") == "error":

@@ -26,7 +26,8 @@ def agent(endpoint: Endpoint) -> protocol.Agent:
         if not url or not body["model"]:
             what = f"{call.role} stage: no {'model' if url else 'url'} is named"
             raise UsageError(what, hint=_EDIT)
-        body |= {"reasoning_effort": call.effort} if call.effort else {}
+        effort = {"xhigh": "high", "max": "high"}.get(call.effort, call.effort)
+        body |= {"reasoning_effort": effort} if effort else {}
         seconds = call.patience or _COMMAND_S
         to = {"url": f"{url}/chat/completions", "key": endpoint.key}
         request = {**to, "body": body, "patience": seconds}

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ _SAME = 4  # times in a row
 _SILENT_S = 600
 _MOST_TURNS = 200  # of a stage
 _WAITS_S = (2, 10, 30)  # before another try
+_SHELL = shutil.which("bash") or "/bin/sh"
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}) *(?:bash|console|sh|shell|zsh)\b.*\n", re.M)
 _THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.S)
 _UNDONE = re.compile(r"(?:\A|```|~~~|\}\]?|</\w+>)\s*\Z")  # the end of what is no answer
@@ -38,19 +40,30 @@ class Trouble(Exception):
     """The endpoint's, which may pass."""
 
 
+class Stay(urllib.request.HTTPRedirectHandler):
+    """Nobody else gets the key, or is believed."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def ask(url: str, key: str, body: Message) -> tuple[str, Message]:
-    """What the model says, and its tokens. The key goes nowhere else, wherever it is sent on to."""
+    """What the model says, and its tokens."""
     headers = {"Content-Type": "application/json", "User-Agent": "kern"}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    request.unredirected_hdrs |= {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        with urllib.request.urlopen(request, timeout=_SILENT_S) as response:
-            data = response.read(_MOST)
+        with urllib.request.build_opener(Stay).open(request, timeout=_SILENT_S) as response:
+            data = response.read(_MOST + 1)
     except urllib.request.HTTPError as exc:
-        said = exc.read(1000).decode("utf-8", "replace")
-        raise Trouble(f"{exc.code} from {exc.url}: {said!r}") from None
+        to, after = (exc.headers.get(name, "") for name in ("Location", "Retry-After"))
+        more = f"-> {to}" if to else f"(try again in {after} s)" if after.isdecimal() else ""
+        said = f"{exc.read(1000).decode('utf-8', 'replace')!r} {more}".rstrip()
+        raise Trouble(f"{exc.code} from {exc.url}: {said}") from None
     except (OSError, HTTPException) as exc:
         raise Trouble(f"{url}: {getattr(exc, 'reason', exc)}") from None
+    if len(data) > _MOST:
+        sys.exit(f"{ENDED}the endpoint's answer does not end")
     try:
         reply = json.loads(data)
         choice, used = reply["choices"][0], reply.get("usage") or {}
@@ -92,7 +105,7 @@ def commands(text: str) -> str:
 
 def readable(script: str) -> bool:
     data = script.encode("utf-8", "replace")
-    return not subprocess.run(["bash", "-n"], input=data, capture_output=True, check=False).stderr
+    return not subprocess.run([_SHELL, "-n"], input=data, capture_output=True, check=False).stderr
 
 
 def run(script: str, seconds: float) -> str:
@@ -100,7 +113,7 @@ def run(script: str, seconds: float) -> str:
     null, until = subprocess.DEVNULL, time.monotonic() + seconds
     with tempfile.NamedTemporaryFile(buffering=0) as file, tempfile.TemporaryFile() as out:
         file.write(script.encode("utf-8", "replace"))
-        argv = ["bash", file.name]
+        argv = [_SHELL, file.name]
         child = subprocess.Popen(argv, stdin=null, stdout=out, stderr=out, start_new_session=True)
         while child.poll() is None and time.monotonic() < until and out.tell() < _PRINTED:
             time.sleep(0.02)

@@ -6,7 +6,6 @@ Facts measured with 1.18.33 against a scripted API.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kern.agents import faults, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
@@ -33,10 +32,11 @@ def start(call: Call) -> Start:
         "instructions": [call.contract] if call.contract else [],
         "agent": {_ROLE: {"mode": "primary", "description": "kern", "permission": rules}},
     }
+    theirs = transcript.parsed(call.given.get("OPENCODE_CONFIG_CONTENT", ""))
     env = {**AGENT.env, "OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
     env |= _project(call) if works else {}
     env |= {_PATIENCE: str(round(1000 * call.patience))} if call.patience else {}
-    env |= {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}
+    env |= {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs | config)}
     argv = [call.program, "run", "--format", "json", "--title", "kern", "--agent", _ROLE]
     argv += ["--print-logs", "--log-level", "ERROR"]
     argv += ["--model", call.model] if call.model else []
@@ -94,7 +94,7 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
             case {"type": "error", "error": dict(error)} if error:
                 errors.append(error)
     if not steps and not errors:
-        raise faults.unanswered(AGENT, replace(end, stderr=log))
+        raise faults.unanswered(AGENT, end._replace(stderr=log))
     cost = transcript.total(step.get("cost") for step in steps)
     answer = Answer("\n".join(texts), cost, len(steps), _tokens(steps))
     if errors:
@@ -107,7 +107,7 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
 def _error(error: Object, log: str, answer: Answer) -> AgentError:
     """What it says of a model that it does not know is in its log alone."""
     data = transcript.part(error, "data")
-    message = str(data.get("message") or error.get("name"))
+    message = f"{error.get('name')}: {data.get('message') or 'no message'}"
     message = log if log and "Unexpected server error" in message else message
     status = transcript.whole(data.get("statusCode")) or None
     return faults.of_api(AGENT, message, status=status, answer=answer)

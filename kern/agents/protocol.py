@@ -8,8 +8,9 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from kern.agents import transcript
 from kern.agents.places import Place
 from kern.agents.transcript import Object
 from kern.errors import UsageError
@@ -19,8 +20,7 @@ from kern.models import Endpoint
 # ---------------------------------------------------------------- one process
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One process of an agent, as kern wants it. The prompt goes to its stdin."""
 
     program: str
@@ -31,7 +31,7 @@ class Call:
     folder: str = ""  # where the files of `Start` lie
     budget: float = 0  # US dollars, 0 for none
     patience: float = 0  # seconds that a command of its shell may take, 0 for its own choice
-    given: Mapping[str, str] = field(default_factory=dict)  # the environment that kern has
+    given: Mapping[str, str] = {}  # the environment that kern has
     root: str = ""  # the top level, where it is started
     obeyed: Sequence[str] = ()  # what is there of the project's files that it obeys
     nests: bool = True  # a sandbox that it makes can be: not within every one of kern's
@@ -46,8 +46,7 @@ class Start(NamedTuple):
     files: Mapping[str, str] = {}  # below `Call.folder`, by name
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How the agent's process came to its end."""
 
     code: int  # negative: the signal that ended it
@@ -121,6 +120,7 @@ class Agent:
     # What an object of the live output shows it doing. Raises AgentError where that says that it
     # would go on without end.
     watch: Callable[[Object], Act | None] = lambda value: None
+    objects: Callable[[BinaryIO], Iterable[Object]] = transcript.objects
 
     install: str  # what a person types
     login: str  # what a person does who is not logged in
@@ -152,8 +152,7 @@ class Agent:
         return self.tools.get(role, self.tools[Aide.JUDGE])
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """An agent as a run starts it."""
 
     agent: Agent

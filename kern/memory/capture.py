@@ -13,6 +13,7 @@ _ITEM = r"[ \t]*(?:[-*+]|\d{1,2}[.)])\s+"
 # Between two lessons: an empty line, the beginning of an item or a `When:`, the end of a sentence.
 _BETWEEN = rf"\n(?:[ \t]*\n|(?={_ITEM}|[^\w\n]*When\b[^\w\n]*:))|(?<=[.!?`)])\n"
 _WHEN = r"\W*When\W*:\W*\s(.+)"
+_WHEN_LINE = r"(?m)^[^\w\n]*When\b[^\w\n]*:[^\w\n]*(.*)\n?"
 # Why it is no entry. What tells of the task itself says the commit already.
 _NONE = {
     "it says nothing, or asks": (
@@ -42,8 +43,9 @@ def lessons(learned: str, experiment: str = "") -> list[Lesson]:
     `When:` below it; of an experiment, however often tried, all that is said, as its result.
     """
     if experiment:
-        text = plain.line(f"{experiment}: {plain.block(learned)}", 2000)
-        return [Lesson(text)] if learned.strip() else []
+        parts = re.split(_WHEN_LINE, plain.block(learned))
+        said, needed = "".join(parts[::2]).strip(), when("; ".join(parts[1::2]))
+        return [Lesson(plain.line(f"{experiment}: {said}", 2000), needed)] if said else []
     result = list[Lesson]()
     for part in re.split(_BETWEEN, re.sub(r"(?m)^[ \t]*(?:`{3}|~{3}).*", "", plain.block(learned))):
         text = plain.line(re.sub(rf"\A{_ITEM}", "", part), 2000)

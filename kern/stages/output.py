@@ -57,7 +57,7 @@ def read(agent: Agent, place: Path, stage: Role, end: Ended) -> Output:
     with place.open("rb") as file:
         answer, error = None, None
         try:
-            answer = agent.read(() if end.overflow else transcript.objects(file), end)
+            answer = agent.read(() if end.overflow else agent.objects(file), end)
         except AgentError as exc:
             answer, error = exc.answer, exc
         if answer and stage is not Stage.IMPLEMENT:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.agents import command, protocol, transcript
+from kern.agents import command, protocol
 from kern.agents.protocol import (
     AgentError,
     Answer,
@@ -28,7 +28,7 @@ SOUND = Ended(0)
 
 
 def read(printed: bytes, ended: Ended = SOUND) -> Answer:
-    return AGENT.read(transcript.objects(io.BytesIO(printed)), ended)
+    return AGENT.read(AGENT.objects(io.BytesIO(printed)), ended)
 
 
 def test_the_template_is_filled_with_the_call() -> None:
@@ -43,8 +43,9 @@ USAGE = b'{"usage": {"input_tokens": 7, "output_tokens": 2}, "total_cost_usd": 0
 
 
 def test_all_that_it_prints_is_the_answer() -> None:
-    reply = read("# Done\r\n\r\n{braces}\n😀\n\nSUCCESS\n".encode())
-    assert reply.text == "# Done\n\n{braces}\n😀\n\nSUCCESS"
+    said = f'# Done\n\n  {{"log": "SUCCESS"}}\n😀 {"x" * 70_000}\n\nSUCCESS'
+    reply = read(said.replace("\n", "\r\n").encode())
+    assert reply.text == said
     assert (reply.cost_usd, reply.tokens) == (None, {})
     assert (reply.result["result"], reply.result["total_cost_usd"]) == (reply.text, None)
 
@@ -54,6 +55,12 @@ def test_but_for_a_last_line_that_tells_what_it_took() -> None:
     assert (reply.text, reply.cost_usd) == ("Done\n\nSUCCESS", 0.5)
     assert (reply.tokens["input"], reply.tokens["output"]) == (7, 2)
     assert reply.result["usage"]["input_tokens"] == 7
+    reply = read(b'Done\n{"usage": {}, "total_cost_usd": 0.5}')
+    assert (reply.text, reply.cost_usd) == ("Done", 0.5)
+    for printed in (b"Half\n" + USAGE, USAGE):
+        with pytest.raises(TryAgain) as raised:
+            read(printed, Ended(1, "boom"))
+        assert raised.value.answer and raised.value.answer.cost_usd == 0.5
 
 
 @pytest.mark.parametrize(

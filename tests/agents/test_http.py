@@ -39,6 +39,8 @@ def test_calls_are_shown_as_they_are_made() -> None:
 def test_a_model_is_named_and_the_key_is_not() -> None:
     given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", effort="low")).argv[-1])
     assert (given["body"], given["key"]) == ({"model": "big", "reasoning_effort": "low"}, "GW_KEY")
+    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", effort="max")).argv[-1])
+    assert given["body"]["reasoning_effort"] == "high"
     given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])
     assert given["body"] == {"model": "own"}
     for endpoint, what in ((Endpoint(URL), "model"), (Endpoint(model="big"), "url")):
@@ -60,7 +62,8 @@ def parsed(**table: object) -> Endpoint:
 
 
 def test_all_of_it_can_be_set() -> None:
-    assert parsed(url=f"{URL}/") == Endpoint(URL, theirs=True)
+    for url in (f"{URL}/", f"{URL}/chat/completions", f"{URL}/chat/completions/"):
+        assert parsed(url=url) == Endpoint(URL, theirs=True)
     found = parsed(url=URL, key="K_1", model="hf.co/a/b:Q4")
     assert found == Endpoint(URL, "hf.co/a/b:Q4", "K_1", theirs=True)
     assert found.asks == (f"agent http: sends what it reads to {URL}, with the key in K_1",)

@@ -11,13 +11,12 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kern.agents import http
+from kern.agents import faults, http
 from kern.agents.protocol import (
     AgentError,
     Answer,
@@ -189,7 +188,11 @@ def test_an_answer_in_many_lines_with_half_a_letter_is_read(repo: Path) -> None:
         ({"raw": '{"error": "model x not found"}'}, Unusable, "does not know the model"),
         ({"raw": '{"error": {"message": "boom"}}'}, TryAgain, "boom"),
         ({"raw": CUT}, Failed, "cut the answer: length"),
-        ({"raw": "x" * 64_000_000}, TryAgain, "no chat completion"),
+        (
+            {"raw": "x" * 64_000_000},
+            Failed,
+            "the agent was ended: the endpoint's answer does not end",
+        ),
         ({"status": 401, "message": "no"}, Unusable, "http is not logged in"),
         ({"status": 402, "message": "no"}, Unusable, "the account cannot pay"),
         ({"status": 404, "message": "page not found"}, Unusable, "404 from http://127.0.0.1"),
@@ -197,6 +200,7 @@ def test_an_answer_in_many_lines_with_half_a_letter_is_read(repo: Path) -> None:
         ({"status": 400, "message": "context length"}, Failed, "context is full"),
         ({"status": 429, "message": "slow down"}, TryAgain, "slow down"),
         ({"status": 429, "message": "try again in 2 h"}, AtLimit, "try again in 2 h"),
+        ({"status": 429, "headers": {"Retry-After": "7200"}}, AtLimit, "(try again in 7200 s)"),
         ({"status": 500}, TryAgain, "scripted 500"),
     ],
     ids=lambda value: str(value)[:40],
@@ -215,23 +219,21 @@ def test_nobody_there_is_an_outage(repo: Path) -> None:
     assert "http://127.0.0.1:9/v1/chat/completions: [Errno" in ran.fault.message
 
 
-def test_where_it_is_sent_on_to_the_key_does_not_go(repo: Path) -> None:
-    class Elsewhere(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            seen.append(str(self.headers))
-            self.send_error(405)
+@pytest.mark.parametrize("status", [301, 302, 307])
+def test_where_it_is_sent_on_to_nothing_goes(repo: Path, status: int) -> None:
+    with ScriptedServer({"implement": [say("Elsewhere")]}) as other:
+        to = f"{other.url}/http/v1/chat/completions"
+        ran = played(repo, {"status": status, "headers": {"Location": to}})
+    assert isinstance(ran.fault, Unusable) and other.requests == []
+    assert f"{status} from http://127.0.0.1" in ran.fault.message and to in ran.fault.message
 
-    seen = list[str]()
-    with HTTPServer(("127.0.0.1", 0), Elsewhere) as other:
-        threading.Thread(target=other.serve_forever, daemon=True).start()
-        to = {"Location": f"http://127.0.0.1:{other.server_port}/v2"}
-        turns: list[Turn] = [{"status": 301, "headers": to}, {"status": 307, "headers": to}]
-        env = {**os.environ, "GW_KEY": "k3y"}
-        moved, refused = (played(repo, one, env=env, key="GW_KEY") for one in turns)
-        other.shutdown()
-    assert len(seen) == 1 and "k3y" not in seen[0]
-    assert moved.fault and f"405 from {to['Location']}" in moved.fault.message
-    assert refused.fault and "307 from http://127.0.0.1" in refused.fault.message
+
+def test_without_bash_it_takes_sh_and_what_is_not_there_is_no_outage(repo: Path) -> None:
+    (repo / "bin").mkdir()
+    ran = played(repo, bash("echo a"), DONE, env={"PATH": f"{repo}/bin"})
+    assert ran.fault is None and ran.outputs == ["[exit 0]\na\n"]
+    missing = "FileNotFoundError: [Errno 2] No such file or directory: 'x'"
+    assert not faults.passing(missing).away and faults.passing("getx ENOTFOUND x").away
 
 
 @pytest.fixture(autouse=True)

@@ -58,7 +58,7 @@ def test_a_line_below_a_lesson_says_which_work_needs_it(learned: str, whens: lis
 
 def test_an_experiment_has_one_result_whatever_it_says() -> None:
     (result,) = capture.lessons("I ran it.\nAll tests pass.\nWhen: caches.\n", "Try it")
-    assert result == ("Try it: I ran it. All tests pass. When: caches.", "", "")
+    assert result == ("Try it: I ran it. All tests pass.", "caches", "")
     assert capture.lessons(" ", "Try it") == []
 
 

@@ -60,7 +60,7 @@ def test_what_is_learned_is_an_entry_unless_one_says_it() -> None:
     again = changes.of(TEXT, Taught("Run `make db` before the tests."))
     assert again == changes.Change(TEXT), "word for word it is no evidence"
     result = changes.of("", Taught("It took 3 ms.\nWhen: speed", experiment="Try it"))
-    assert result.text == "## Learnings\n\n- L1 +0 -0 Try it: It took 3 ms. When: speed\n"
+    assert result.text == "## Learnings\n\n- L1 +0 -0 Try it: It took 3 ms. | when: speed\n"
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
