@@ -81,6 +81,5 @@ def _once(name: str, command: str, seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    told = feedback(json.load(sys.stdin), json.loads(os.environ[VARIABLE]))
-    if told:
+    if told := feedback(json.load(sys.stdin), json.loads(os.environ[VARIABLE])):
         json.dump({"decision": "block", "reason": told}, sys.stdout)

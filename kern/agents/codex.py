@@ -48,8 +48,7 @@ def watch(value: Object) -> Act | None:
     item = transcript.part(value, "item")
     match value.get("type"), item.get("type"):
         case "turn.completed", _:
-            used = transcript.tokens([transcript.part(value, "usage")], _TOKENS)
-            return Act("turn", (), used)
+            return Act("turn", (), transcript.tokens([transcript.part(value, "usage")], _TOKENS))
         case "item.completed", "file_change":
             call = transcript.call("file_change", *transcript.parts(item, "changes")[:1])
         case "item.started", str(kind) if kind != "file_change":
@@ -60,9 +59,7 @@ def watch(value: Object) -> Act | None:
 
 
 def read(objects: Iterable[Object], end: Ended) -> Answer:
-    """Its last message is the answer. It names no cost and no version, and the tokens of the main
-    thread alone.
-    """
+    """Its last message is the answer. It names no cost, and the tokens of the main thread alone."""
     text = failed = ""
     tokens: dict[str, int] | None = None
     for value in objects:

@@ -14,7 +14,6 @@ from kern.agents.protocol import Agent, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Aide
 
-_MOST = 1 << 24  # bytes; nothing longer is read at once
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 
 
@@ -34,10 +33,8 @@ def agent(name: str, template: Sequence[str]) -> Agent:
         text = "".join(str(one["text"]) for one in objects).replace("\r\n", "\n").strip()
         above, _, last = text.rpartition("\n")
         figures = transcript.parsed(last)
-        if isinstance(figures.get("usage"), dict):
-            text = above.rstrip()
-        else:
-            figures = {}
+        told = isinstance(figures.get("usage"), dict)
+        figures, text = (figures, above.rstrip()) if told else (Object(), text)
         cost, usage = figures.get("total_cost_usd"), transcript.part(figures, "usage")
         answer = Answer(text, transcript.number(cost), tokens=transcript.tokens([usage], _TOKENS))
         if text and not (end.code or end.overflow):
@@ -65,4 +62,4 @@ def agent(name: str, template: Sequence[str]) -> Agent:
 def whole(file: BinaryIO) -> Iterable[Object]:
     """All that it printed, as far as it can be one answer."""
     file.seek(0)
-    yield {"text": file.read(_MOST).decode("utf-8", "replace")}
+    yield {"text": file.read(1 << 24).decode("utf-8", "replace")}

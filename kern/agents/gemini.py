@@ -75,8 +75,7 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
     answer = Answer("".join(texts), tokens=tokens)
     if result.get("status") == "error":
-        message = str(transcript.part(result, "error").get("message"))
-        raise _error(message, answer=answer)
+        raise _error(str(transcript.part(result, "error").get("message")), answer=answer)
     return answer
 
 

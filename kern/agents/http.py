@@ -28,9 +28,8 @@ def agent(endpoint: Endpoint) -> protocol.Agent:
             raise UsageError(what, hint=_EDIT)
         effort = {"xhigh": "high", "max": "high"}.get(call.effort, call.effort)
         body |= {"reasoning_effort": effort} if effort else {}
-        seconds = call.patience or _COMMAND_S
         to = {"url": f"{url}/chat/completions", "key": endpoint.key}
-        request = {**to, "body": body, "patience": seconds}
+        request = {**to, "body": body, "patience": call.patience or _COMMAND_S}
         return protocol.Start([call.program, "-I", "-S", http_loop.__file__, json.dumps(request)])
 
     def read(objects: Iterable[transcript.Object], ended: protocol.Ended) -> protocol.Answer:

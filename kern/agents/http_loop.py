@@ -41,9 +41,7 @@ class Trouble(Exception):
 
 
 class Stay(urllib.request.HTTPRedirectHandler):
-    """Nobody else gets the key, or is believed."""
-
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: Any) -> None:  # nobody else gets the key, or is believed
         return None
 
 

@@ -1,6 +1,4 @@
-"""What kern asks of an agent CLI: `start` says what to run, `read` what came of it; the rest is a
-table.
-"""
+"""What kern asks of an agent CLI: `start` says what to run, `read` what came of it."""
 
 import importlib
 import re
@@ -55,14 +53,13 @@ class Ended(NamedTuple):
     timed_out: str = ""  # what of its time was over when kern ended it
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """`cost_usd`, `turns`: where the CLI tells them."""
 
     text: str = ""
     cost_usd: float | None = None
     turns: int | None = None
-    tokens: Mapping[str, int] = field(default_factory=dict)  # by kind
+    tokens: Mapping[str, int] = {}  # by kind
     denied: tuple[str, ...] = ()  # calls that were refused
     sent_back: int = 0  # how often a red gate let it not end yet
 
@@ -186,13 +183,11 @@ def foreign(model: str, agent: str) -> bool:
 
 
 def know(commands: Mapping[str, Agent], endpoint: Endpoint | None) -> None:
-    """From now on `find` knows these, before those that kern brings, and no others of a person's
-    or project's own.
-    """
+    """From now on `find` knows these, before those that kern brings, and no others than these."""
     OWN.clear()
     OWN.update(commands)
     if endpoint:
-        OWN.setdefault(ENDPOINT, _module(ENDPOINT).agent(endpoint))
+        OWN.setdefault(ENDPOINT, importlib.import_module("kern.agents.http").agent(endpoint))
 
 
 def find(name: str) -> Agent:
@@ -202,12 +197,8 @@ def find(name: str) -> Agent:
     if name not in AGENTS:
         names = ", ".join(dict.fromkeys((*AGENTS, *OWN)))
         raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {names}")
-    agent: Agent = _module(name).AGENT
+    agent: Agent = importlib.import_module(f"kern.agents.{name}").AGENT
     return agent
-
-
-def _module(name: str) -> Any:
-    return importlib.import_module(f"kern.agents.{name}")
 
 
 def version(text: str) -> list[int]:

@@ -28,9 +28,6 @@ def line(data: bytes) -> Object:
     return parsed(data) or {"log": data[:_SHOWN].decode("utf-8", "replace").rstrip()}
 
 
-# ---------------------------------------------------------------- values
-
-
 def parsed(text: str | bytes) -> Object:
     """The object that it is; empty where it is none."""
     try:

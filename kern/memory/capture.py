@@ -13,7 +13,6 @@ _ITEM = r"[ \t]*(?:[-*+]|\d{1,2}[.)])\s+"
 # Between two lessons: an empty line, the beginning of an item or a `When:`, the end of a sentence.
 _BETWEEN = rf"\n(?:[ \t]*\n|(?={_ITEM}|[^\w\n]*When\b[^\w\n]*:))|(?<=[.!?`)])\n"
 _WHEN = r"\W*When\W*:\W*\s(.+)"
-_WHEN_LINE = r"(?m)^[^\w\n]*When\b[^\w\n]*:[^\w\n]*(.*)\n?"
 # Why it is no entry. What tells of the task itself says the commit already.
 _NONE = {
     "it says nothing, or asks": (
@@ -43,7 +42,7 @@ def lessons(learned: str, experiment: str = "") -> list[Lesson]:
     `When:` below it; of an experiment, however often tried, all that is said, as its result.
     """
     if experiment:
-        parts = re.split(_WHEN_LINE, plain.block(learned))
+        parts = re.split(r"(?m)^[^\w\n]*When\b[^\w\n]*:[^\w\n]*(.*)\n?", plain.block(learned))
         said, needed = "".join(parts[::2]).strip(), when("; ".join(parts[1::2]))
         return [Lesson(plain.line(f"{experiment}: {said}", 2000), needed)] if said else []
     result = list[Lesson]()

@@ -182,7 +182,7 @@ class Caller:
             self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
         reply = result.answer or Answer()
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
-        reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
+        reply = reply._replace(text=plain.masked(reply.text, hidden), denied=denied)
         self.sink(
             StageEnded(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, reply.denied),

@@ -7,23 +7,12 @@ from pathlib import Path
 import pytest
 
 from kern.agents import command, protocol
-from kern.agents.protocol import (
-    AgentError,
-    Answer,
-    AtLimit,
-    Call,
-    Ended,
-    Failed,
-    TryAgain,
-    Unusable,
-)
+from kern.agents.protocol import AgentError, Answer, AtLimit, Call, Ended, Failed, TryAgain
 from kern.model import Aide, Stage
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
 
 AGENT = command.agent("llm", ("llm", "-m", "{model}", "{role}:{effort}", "{}{other}"))
-
-
 SOUND = Ended(0)
 
 
@@ -68,8 +57,7 @@ def test_but_for_a_last_line_that_tells_what_it_took() -> None:
 )
 def test_json_that_says_something_else_belongs_to_the_answer(last: str) -> None:
     reply = read(f"Done\n{last}\n".encode())
-    assert reply.text == f"Done\n{last}"
-    assert reply.tokens == {}
+    assert (reply.text, reply.tokens) == (f"Done\n{last}", {})
 
 
 @pytest.mark.parametrize(
@@ -79,8 +67,8 @@ def test_json_that_says_something_else_belongs_to_the_answer(last: str) -> None:
         (b" \n", Ended(0), TryAgain, "llm exited 0 without an answer"),
         (USAGE, Ended(0), TryAgain, "llm exited 0 without an answer"),
         (b"Half", Ended(3, "boom\n"), TryAgain, "llm exited 3 without an answer: boom"),
-        (b"", Ended(1, "Error: 401 bad key"), Unusable, "llm is not logged in: "),
-        (b"", Ended(1, "Error: unknown model x"), Unusable, "llm does not know the model"),
+        (b"", Ended(1, "Error: 401 bad key"), protocol.Unusable, "llm is not logged in: "),
+        (b"", Ended(1, "Error: unknown model x"), protocol.Unusable, "llm does not know the model"),
         (b"", Ended(1, "You have hit your usage limit"), AtLimit, "You have hit"),
         (b"x", Ended(-9, overflow=70_000_000), Failed, "the agent printed more than 70 MB"),
     ],
@@ -88,8 +76,7 @@ def test_json_that_says_something_else_belongs_to_the_answer(last: str) -> None:
 def test_an_end_without_an_answer(printed: bytes, ended: Ended, kind: type, said: str) -> None:
     with pytest.raises(AgentError) as found:
         read(printed, ended)
-    assert type(found.value) is kind
-    assert found.value.message.startswith(said)
+    assert type(found.value) is kind and found.value.message.startswith(said)
 
 
 def test_a_command_comes_before_what_kern_brings_by_that_name() -> None:

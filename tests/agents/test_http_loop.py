@@ -16,17 +16,8 @@ from typing import Any
 
 import pytest
 
-from kern.agents import faults, http
-from kern.agents.protocol import (
-    AgentError,
-    Answer,
-    AtLimit,
-    Call,
-    Ended,
-    Failed,
-    TryAgain,
-    Unusable,
-)
+from kern.agents import faults, http, protocol
+from kern.agents.protocol import AgentError, Answer, AtLimit, Call, Ended, Failed, TryAgain
 from kern.model import Stage
 from kern.models import Endpoint
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say
@@ -185,7 +176,7 @@ def test_an_answer_in_many_lines_with_half_a_letter_is_read(repo: Path) -> None:
         ({"raw": '{"choices": [{"message": 3}]}'}, TryAgain, "no chat completion"),
         ({"raw": "[3]"}, TryAgain, "no chat completion"),
         ({"raw": "[" * 100_000}, TryAgain, "no chat completion"),
-        ({"raw": '{"error": "model x not found"}'}, Unusable, "does not know the model"),
+        ({"raw": '{"error": "model x not found"}'}, protocol.Unusable, "does not know the model"),
         ({"raw": '{"error": {"message": "boom"}}'}, TryAgain, "boom"),
         ({"raw": CUT}, Failed, "cut the answer: length"),
         (
@@ -193,10 +184,14 @@ def test_an_answer_in_many_lines_with_half_a_letter_is_read(repo: Path) -> None:
             Failed,
             "the agent was ended: the endpoint's answer does not end",
         ),
-        ({"status": 401, "message": "no"}, Unusable, "http is not logged in"),
-        ({"status": 402, "message": "no"}, Unusable, "the account cannot pay"),
-        ({"status": 404, "message": "page not found"}, Unusable, "404 from http://127.0.0.1"),
-        ({"status": 404, "message": "model 'x' not found"}, Unusable, "know the model"),
+        ({"status": 401, "message": "no"}, protocol.Unusable, "http is not logged in"),
+        ({"status": 402, "message": "no"}, protocol.Unusable, "the account cannot pay"),
+        (
+            {"status": 404, "message": "page not found"},
+            protocol.Unusable,
+            "404 from http://127.0.0.1",
+        ),
+        ({"status": 404, "message": "model 'x' not found"}, protocol.Unusable, "know the model"),
         ({"status": 400, "message": "context length"}, Failed, "context is full"),
         ({"status": 429, "message": "slow down"}, TryAgain, "slow down"),
         ({"status": 429, "message": "try again in 2 h"}, AtLimit, "try again in 2 h"),
@@ -219,13 +214,12 @@ def test_nobody_there_is_an_outage(repo: Path) -> None:
     assert "http://127.0.0.1:9/v1/chat/completions: [Errno" in ran.fault.message
 
 
-@pytest.mark.parametrize("status", [301, 302, 307])
-def test_where_it_is_sent_on_to_nothing_goes(repo: Path, status: int) -> None:
+def test_where_it_is_sent_on_to_nothing_goes(repo: Path) -> None:
     with ScriptedServer({"implement": [say("Elsewhere")]}) as other:
         to = f"{other.url}/http/v1/chat/completions"
-        ran = played(repo, {"status": status, "headers": {"Location": to}})
-    assert isinstance(ran.fault, Unusable) and other.requests == []
-    assert f"{status} from http://127.0.0.1" in ran.fault.message and to in ran.fault.message
+        ran = played(repo, {"status": 302, "headers": {"Location": to}})
+    assert isinstance(ran.fault, protocol.Unusable) and other.requests == []
+    assert "302 from http://127.0.0.1" in ran.fault.message and to in ran.fault.message
 
 
 def test_without_bash_it_takes_sh_and_what_is_not_there_is_no_outage(repo: Path) -> None:
