@@ -49,6 +49,7 @@ def homes(repo: Repo) -> Path:
 
 def wanted(repo: Repo, programs: Collection[Program], own: Person) -> Sandbox:
     """Before any means was chosen. `programs`: the agents of the run."""
+    scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
     home, documents = Path.home(), (repo.root / SPEC, repo.root / LEARNINGS)
     return Sandbox(
         Tree(repo.root, repo.git_dir, repo.common_dir, (repo.root / ".kern",), documents),
@@ -57,6 +58,7 @@ def wanted(repo: Repo, programs: Collection[Program], own: Person) -> Sandbox:
         own.holding,
         {one.agent.name: agents.needs(one.agent) for one in programs},
         (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
+        hidden=(scope.base,),
     )
 
 
@@ -83,12 +85,16 @@ def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         folder = run.enter_context(tempfile.TemporaryDirectory(prefix="relay-", dir=short))
         sandbox = confine.chosen(mode, replace(plan, relay=Path(folder, "relay")))
         if sandbox.means is not Means.NONE:
-            from kern.sandbox.proxy import Relay  # with urllib, which most commands do without
+            from kern.sandbox.proxy import Relay  # with asyncio, which most commands do without
 
-            with workspace.reported(plan.own):
+            try:
                 confine.homes(plan.own)
+            except OSError:  # those of this run, then
+                sandbox = replace(sandbox, own=Path(folder, "homes"))
+                confine.homes(sandbox.own)
             if sandbox.means is Means.BWRAP and sandbox.apart:
-                Relay(str(sandbox.relay), sandbox.hosts, partial(_refused, sink))
+                relay = Relay(str(sandbox.relay), sandbox.hosts, partial(_refused, sink))
+                run.callback(relay.close)
             done = threading.Event()
             thread = threading.Thread(target=_renew, args=(sandbox, done), daemon=True)
             thread.start()

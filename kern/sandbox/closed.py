@@ -16,12 +16,15 @@ from kern.system import process
 _MOST = 3  # sentences
 _BEFORE, _AFTER = 2, 5  # lines around a complaint that may name the place
 _READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b|os error 30\b", re.I)
-# What a line that complains has: of a place, of a variable.
 _MISSING = re.compile(
     r"no such file|\bENOENT\b|os error 2\b|nonexistent|NoSuchFile|cannot find|not found"
-    r"|permission denied|\bEACCES\b|os error 13\b|AccessDenied|not permitted|cannot connect"
-    r"|\bun(?:set|bound|defined)|not (?:be )?(?:set|defined|provided|given|present)|missing|requir"
-    r"|KeyError|environ|getenv|\bmust\b|\bempty\b|\bneed|expected|\bnull\b|\bNone\b",
+    r"|permission denied|\bEACCES\b|os error 13\b|AccessDenied|not permitted|cannot connect",
+    re.I,
+)
+# On the line that names a variable.
+_ABSENT = re.compile(
+    r"\bun(?:set|bound|defined)|not (?:be )?(?:set|found|defined|provided|given|present)|missing"
+    r"|requir|KeyError|environ|getenv|\bmust\b|\bempty\b|\bneed|expected|\bnull\b|\bNone\b",
     re.I,
 )
 # On the same line: a program tried to make something.
@@ -45,13 +48,13 @@ def sentences(output: str, confined: Confined) -> list[str]:
     lines, told = output.splitlines() if confined.before else [], list[str]()
     places = list[tuple[str, Path]]()  # with the setting that would open it
     for number, line in enumerate(lines):
+        told += _variables(line, confined) if _ABSENT.search(line) else ()
         told += _mounted(line, confined) if _BUSY.search(line) else ()
         if "--unshare-net" in confined.before and (host := _UNRESOLVED.search(line)):
             name = plain.line(host[1].rstrip("."), 100)
             told.append(f"closed by the sandbox: {name}, but for programs that use a proxy")
         read_only = _READ_ONLY.search(line)
         if read_only or _MISSING.search(line):
-            told += _variables(line, confined)
             near = "\n".join([line, *lines[max(0, number - _BEFORE) : number + _AFTER]])
             for path in _named(near):
                 folder = path if path.is_dir() else path.parent

@@ -59,6 +59,7 @@ class Sandbox:
     grants: Holding = field(default_factory=Holding)
     needs: Mapping[str, Needs] = field(default_factory=dict)  # of each agent, by its name
     programs: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
     means: Means = Means.NONE
     program: str = ""
     relay: Path | None = None  # the socket of the way out; None: there is none
@@ -133,6 +134,7 @@ class Sandbox:
         yield from wall.machine(self.home, tree.root, own, self.programs)
         if needs := self.needs.get(agent):
             yield from login.lay(needs, self.home, own)
+        yield from (Mount(Access.EMPTY, path) for path in self.hidden)
         for access, key in _OPENED:
             for name in map(os.path.expanduser, getattr(self.grants, key)):
                 is_device = access is Access.WRITE and name.startswith("/dev/")
@@ -150,9 +152,10 @@ class Sandbox:
 def homes(folder: Path) -> None:
     """A child may have left anything in their caches. Raises OSError."""
     for own in (folder / kind.home for kind in Kind):
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in wall.CACHES.values():
             login.clear(own / name, folder=True)
-            (own / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            (own / name).mkdir(mode=0o700, exist_ok=True)
     login.blanks(folder / "blank")
 
 

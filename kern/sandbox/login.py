@@ -25,7 +25,8 @@ _RENEWED = {
 
 
 def lay(needs: Needs, home: Path, own: Path) -> Iterator[Mount]:
-    """Before a child, whatever an earlier one left there. `own`: the home that lies in place of
+    """What an agent needs of the home, laid before each child, whatever an earlier one left there.
+    `own`: the home that lies in place of
     `home`; the folder of a login is apart from it, so that a link that an agent makes there leads
     nowhere from where kern reads. Raises OSError, KernError.
     """

@@ -2,30 +2,37 @@
 an HTTP proxy to the hosts that are allowed, and to named ports of this machine's loopback.
 """
 
+import asyncio
 import base64
 import contextlib
 import functools
 import ipaddress
+import os
 import re
-import select
 import socket
+import stat
 import threading
 import urllib.request
+import weakref
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Collection
-from socket import socket as Socket
 from urllib.parse import unquote, urlsplit
 
 from kern import plain
 from kern.sandbox import wall
 
-_CHUNK = 65_536  # bytes: a head is no longer
-_ENDS = (OSError, ValueError)  # of a connection
+_CHUNK = 65_536
+_ENDS = (OSError, ValueError, EOFError, asyncio.LimitOverrunError)  # of a connection
 _CONNECT_S = 30.0
+_CLOSING_S = 2.0
 _END = b"\r\n\r\n"
-_NOT = b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_REFUSED = b"HTTP/1.1 403 Forbidden by kern\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_FAILED = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _OPEN = b"HTTP/1.1 200 OK\r\n\r\n"
 _CLOSE = b"Connection: close"
 _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
+Tasks = weakref.WeakSet["asyncio.Task[None] | None"]
+Stream = tuple[StreamReader, StreamWriter]
 # Beside those of the link: neighbours that hand out a machine's keys.
 _METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
 
@@ -45,158 +52,172 @@ def request(head: bytes) -> tuple[str, int, bytes]:
     return parts.hostname, parts.port or 80, f"{method} {path} {version}".encode("latin-1")
 
 
-def headed(head: bytes, line: bytes, *fields: bytes) -> bytes:
-    """A head with another first line, if one is given, and those fields, without what concerned its
-    connection.
-    """
-    first, *lines = head.split(b"\r\n")
-    kept = (one for one in lines if not one.lower().startswith(_OF_CONNECTION))
-    return b"\r\n".join((line or first, *filter(None, (*kept, *fields)), b"", b""))
+def headed(head: bytes, first: bytes, *fields: bytes) -> bytes:
+    """A head with that line and those fields, without what concerned its connection."""
+    lines = (one for one in head.split(b"\r\n")[1:] if not one.lower().startswith(_OF_CONNECTION))
+    return b"\r\n".join((first, *filter(None, (*lines, *fields)), b"", b""))
 
 
-def upstream(host: str) -> tuple[tuple[str, int] | None, bytes]:
-    """The proxy behind which this machine stands, by the person's own environment, and the field
-    with its password.
+def upstream(host: str) -> tuple[str, int, bytes] | None:
+    """The proxy behind which this machine stands, by the person's own environment: its host, its
+    port, the field with its password.
     """
     proxies = urllib.request.getproxies()
     parts = urlsplit(proxies.get("https") or proxies.get("http") or "")
     if not parts.hostname or urllib.request.proxy_bypass(host):
-        return None, b""
+        return None
     login = ":".join(unquote(one) for one in (parts.username, parts.password) if one is not None)
     field = b"Proxy-Authorization: Basic " + base64.b64encode(login.encode())
-    return (parts.hostname, parts.port or 80), field if login else b""
+    return parts.hostname, parts.port or 80, field if login else b""
 
 
-def leads_here(family: int, address: tuple[object, ...]) -> bool:
-    """Whether this machine itself is there, or its neighbour that hands out keys: by a socket that
-    sends nothing, as a child is not to learn either what listens here.
-    """
-    with Socket(family, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
-        way.connect(address)
-        ends = way.getpeername(), way.getsockname()
-        there, here = (ipaddress.ip_address(str(end[0]).partition("%")[0]) for end in ends)
-        real = getattr(there, "ipv4_mapped", None) or there
-        near = real.is_loopback or real.is_link_local or real.is_unspecified
-        return there == here or near or str(real) in _METADATA
-    return False  # nobody is there
+def is_own(way: socket.socket) -> bool:
+    """Whether this machine itself answers there, or its neighbour that hands out keys."""
+    there, here = (str(end[0]).partition("%")[0] for end in (way.getpeername(), way.getsockname()))
+    address = ipaddress.ip_address(there)
+    address = getattr(address, "ipv4_mapped", None) or address
+    near = address.is_loopback or address.is_link_local or address.is_unspecified
+    return there == here or near or str(address) in _METADATA
 
 
 class Relay:
-    """Serves in threads of its own, each child for as long as it is there."""
+    """Serves in a thread of its own until it is closed."""
 
-    def __init__(self, place: str, hosts: Collection[str], refused: Callable[[str], None]) -> None:
-        """`refused` hears `host:port`, once each."""
-        self._hosts, self._ports = hosts, (0, *wall.ports(hosts))
-        self._refused = functools.cache(refused)
-        self._socket = Socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    def __init__(
+        self,
+        place: str,
+        hosts: Collection[str],
+        refused: Callable[[str], None],
+        closed: Callable[[socket.socket], bool] = is_own,
+    ) -> None:
+        """`refused` hears `host:port`, once each; `closed`: whether where that socket leads is not
+        to be reached.
+        """
+        self.place, self.hosts, self.closed = place, hosts, closed
+        self.refused = functools.cache(refused)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(place)
-        _start(self._listen)
+        os.chmod(place, 0o600)
+        self._ended = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(lambda *_: None)  # the screen is the person's
+        self._loop.add_reader(self._socket, self._arrive)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
-    def _listen(self) -> None:
-        while True:
-            numbers = socket.recv_fds(self._socket, 1, 1 + len(self._ports))[1]
-            _start(self._serve_child, numbers)
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(_CLOSING_S)
 
-    def _serve_child(self, numbers: Collection[int]) -> None:
-        """It hands over one end of what tells that it is gone, and its listening sockets."""
+    def _run(self) -> None:
+        """It ends what is still under way."""
+        with self._socket, asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._ended.wait())
+
+    def _arrive(self) -> None:
+        """A child hands over one end of what tells that it is gone, and its listening sockets."""
+        numbers = socket.recv_fds(self._socket, 1, 2 + len(wall.ports(self.hosts)))[1]
+        if all(stat.S_ISSOCK(os.fstat(one).st_mode) for one in numbers):
+            handed = [socket.socket(fileno=one) for one in numbers]
+            self._loop.create_task(self._serve_child(*handed))
+        else:
+            for one in numbers:
+                os.close(one)
+
+    async def _serve_child(self, *handed: socket.socket) -> None:
+        """Until it is gone."""
+        gone, connections = asyncio.Event(), Tasks()
         with contextlib.suppress(*_ENDS), contextlib.ExitStack() as served:
-            handed = [served.enter_context(Socket(fileno=one)) for one in numbers]
-            child, ports = handed[0], dict(zip(handed[1:], self._ports, strict=True))
-            while child not in (ready := select.select(handed, (), ())[0]):
-                for one in ready:
-                    _start(self._serve, one.accept()[0], ports[one], child)
+            child, *listening = map(served.enter_context, handed)
+            for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
+                serve = functools.partial(self._serve, connections, port)
+                served.callback((await asyncio.start_server(serve, sock=one)).close)
+            self._loop.add_reader(child, gone.set)
+            served.callback(self._loop.remove_reader, child)
+            await gone.wait()
+        for connection in filter(None, connections):
+            connection.cancel()
 
-    def _serve(self, client: Socket, port: int, child: Socket) -> None:
-        with contextlib.suppress(*_ENDS), client:
+    async def _serve(
+        self, others: Tasks, port: int, client: StreamReader, back: StreamWriter
+    ) -> None:
+        others.add(asyncio.current_task())
+        with contextlib.suppress(*_ENDS), contextlib.closing(back):
             if port:
-                with _connected("127.0.0.1", port) as server:
-                    _splice(client, server, child)
+                await _splice((client, back), await _connected("127.0.0.1", port))
             else:
-                self._forward(client, child)
+                await self._forward(client, back)
 
-    def _forward(self, client: Socket, child: Socket) -> None:
-        head, more = _head(client)
+    async def _forward(self, client: StreamReader, back: StreamWriter) -> None:
+        head = await client.readuntil(_END)
         host, port, line = request(head)
-        proxy, field = upstream(host)
+        proxy = upstream(host)
         try:
-            server = self._reached(host, port, proxy)
+            server, out = await self._reached(host, port, proxy and proxy[:2])
         except PermissionError:
-            self._refused(f"{plain.line(host, 100)}:{port}")
-            return client.sendall(_NOT % b"403 Forbidden by kern")
+            self.refused(f"{plain.line(host, 100)}:{port}")
+            back.write(_REFUSED)
+            return
         except OSError:
-            return client.sendall(_NOT % b"502 Bad Gateway")
-        with server:
-            if proxy or line:
-                close = _CLOSE if line else b""
-                server.sendall(headed(head, b"" if proxy else line, field, close))
+            back.write(_FAILED)
+            return
+        if proxy or line:
+            first = head.partition(b"\r\n")[0] if proxy else line
+            out.write(headed(head, first, proxy[2] if proxy else b"", _CLOSE if line else b""))
+        with contextlib.closing(out):
             if not line:
-                answer, early = _head(server) if proxy else (_OPEN, b"")
-                client.sendall(answer + early)
+                answer = await server.readuntil(_END) if proxy else _OPEN
+                back.write(answer)
                 if not re.match(rb"HTTP/\S+ 2\d\d ", answer):
-                    return None  # the proxy may wait for another host's name
-            server.sendall(more)
-            return _splice(client, server, child, once=bool(line))
+                    return  # the proxy may wait for another host's name
+            await _splice((client, back), (server, out), once=bool(line))
 
-    def _reached(self, host: str, port: int, proxy: tuple[str, int] | None) -> Socket:
+    async def _reached(self, host: str, port: int, proxy: tuple[str, int] | None) -> Stream:
         """The host, or the proxy that leads there. Raises PermissionError for what is not to be
         reached. A name is looked up once: the next time it may lead elsewhere.
         """
-        if not wall.reaches(host, self._hosts):
+        if not wall.reaches(host, self.hosts):
             raise PermissionError(host)
         with contextlib.suppress(socket.gaierror) if proxy else contextlib.nullcontext():
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            if any(leads_here(family, address) for family, *_, address in found):
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            if any(self._leads_here(family, address) for family, *_, address in found):
                 raise PermissionError(host)
         for name, there in [proxy] if proxy else [one[4][:2] for one in found]:
             with contextlib.suppress(OSError):
-                return _connected(str(name), int(there))
+                return await _connected(str(name), int(there))
         raise ConnectionError(host)
 
-
-def _start(work: Callable[..., None], *given: object) -> threading.Thread:
-    thread = threading.Thread(target=work, args=given, daemon=True)
-    thread.start()
-    return thread
-
-
-def _connected(host: str, port: int) -> Socket:
-    server = socket.create_connection((host, port), _CONNECT_S)
-    server.settimeout(None)
-    return server
+    def _leads_here(self, family: int, address: tuple[object, ...]) -> bool:
+        """By a socket that sends nothing: a child is not to learn either what listens here."""
+        with socket.socket(family, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
+            way.connect(address)
+            return self.closed(way)
+        return False  # nobody is there
 
 
-def _head(source: Socket) -> tuple[bytes, bytes]:
-    """And what follows it already. Raises OSError, ValueError."""
-    data = b""
-    while _END not in data:
-        more = source.recv(_CHUNK)
-        if not more or len(data) > _CHUNK:
-            raise ValueError("no head")
-        data += more
-    head, end, rest = data.partition(_END)
-    return head + end, rest
+async def _connected(host: str, port: int) -> Stream:
+    async with asyncio.timeout(_CONNECT_S):
+        return await asyncio.open_connection(host, port)
 
 
-def _splice(client: Socket, server: Socket, child: Socket, *, once: bool = False) -> None:
-    """Both ways, until the server has said all or the child is gone. `once`: the answer tells
-    besides that this connection carries no other request.
-    """
-    asking = _start(_pump, client, server, child)
+async def _splice(child: Stream, server: Stream, *, once: bool = False) -> None:
+    """Both ways, until the server has said all. `once`: for one request."""
+    asks = asyncio.create_task(_pump(child[0], server[1]))
+    with contextlib.closing(server[1]):
+        try:
+            await _pump(server[0], child[1], ends=once)
+        finally:
+            asks.cancel()
+
+
+async def _pump(source: StreamReader, sink: StreamWriter, *, ends: bool = False) -> None:
+    """`ends`: its head tells besides that this connection carries no other request."""
     with contextlib.suppress(*_ENDS):
-        if once:
-            head, more = _head(server)
-            client.sendall(headed(head, b"", _CLOSE) + more)
-        _pump(server, client, child)
-    for one in (client, server):
-        with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-    asking.join()
-
-
-def _pump(source: Socket, sink: Socket, child: Socket) -> None:
-    with contextlib.suppress(*_ENDS):
-        while child not in select.select((source, child), (), ())[0] and (
-            data := source.recv(_CHUNK)
-        ):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
+        if ends:
+            head = await source.readuntil(_END)
+            sink.write(headed(head, head.partition(b"\r\n")[0], _CLOSE))
+        while data := await source.read(_CHUNK):
+            sink.write(data)
+            await sink.drain()
+    with contextlib.suppress(OSError):
+        sink.write_eof()

@@ -4,8 +4,10 @@ In place of the person's home lies one that is kern's. So no list of secrets can
 each tool that writes below ~ works.
 """
 
+import contextlib
 import hashlib
 import os
+import pwd
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -96,12 +98,16 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
     # The last leads to what resolves names.
     system = [*map(Path, _SEEN["system"]), Path(os.path.realpath("/etc/resolv.conf"))]
     yield from (Mount(Access.READ, path) for path in system)
-    yield from (Mount(Access.EMPTY, Path(path)) for path in (*_SEEN["empty"], home))
+    yield from (Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"])
     yield Mount(Access.WRITE, KEPT, own)
-    yield from (Mount(Access.LINK, home / name, KEPT / own) for name, own in CACHES.items())
+    for place in _homes(home):
+        yield Mount(Access.EMPTY, place)
+        yield from (Mount(Access.LINK, place / name, KEPT / own) for name, own in CACHES.items())
     yield from _added(home)
-    more = dict.fromkeys((*programs, *toolchains(home, root)))
-    yield from (Mount(Access.READ, path) for path in more if path not in system)
+    there = {*system} - {Path("/var")}
+    for path in dict.fromkeys((*programs, *toolchains(home, root))):
+        if there.isdisjoint((path, *path.parents)):  # a link there cannot be mounted on
+            yield Mount(Access.READ, path)
 
 
 def mountable(candidates: Iterable[Mount], places: Mapping[Path, Path]) -> list[Mount]:
@@ -131,6 +137,16 @@ def named(text: str, places: Mapping[Path, Path]) -> str:
     for path, place in places.items():
         text = str(place).join(re.split(rf"{re.escape(str(path))}(?![\w.-])", text))
     return text
+
+
+def _homes(home: Path) -> list[Path]:
+    """Where programs look for it: most ask HOME, Java and ssh what the system says."""
+    homes = {home}
+    with contextlib.suppress(KeyError, OSError):
+        known = Path(pwd.getpwuid(os.getuid()).pw_dir)
+        if known.parent != known and known.stat().st_uid == os.getuid():
+            homes.add(known)
+    return sorted(homes)
 
 
 def _added(home: Path) -> Iterator[Mount]:
@@ -206,6 +222,8 @@ def tree(kind: Kind, tree: Tree, room: Room | None, own: Path) -> Iterator[Mount
         for folder in dict.fromkeys((tree.common_dir, tree.git_dir)):
             yield Mount(Access.WRITE if commits else Access.READ, folder)
             yield from (Mount(Access.READ, folder / name) for name in _KEPT_IN_GIT if commits)
+            if not commits and (folder / "lfs").is_dir():  # its filters write there, as in git diff
+                yield Mount(Access.EMPTY, folder / "lfs")
     if room:
         yield from _room(kind, tree, room, own)
         return
