@@ -105,8 +105,7 @@ def _numbered(rows: Sequence[Entry], faults: list[str]) -> Iterator[Entry]:
     by_id, ids = dict[str, Entry](), {entry.id for entry in rows}
     free = (name for n in itertools.count(1) if (name := f"L{n}") not in ids)
     for entry in rows:
-        twin = by_id.get(entry.id)
-        if twin:
+        if twin := by_id.get(entry.id):
             faults.append(f"line {entry.at + 1}: {entry.id} stands there a second time")
         if twin and twin.words == entry.words:
             continue

@@ -60,8 +60,7 @@ def test_an_api_that_is_away_is_told_from_what_may_only_pass(
     said: str, status: int | None, away: bool
 ) -> None:
     found = faults.of_api(CLI, said, status=status)
-    assert isinstance(found, TryAgain)
-    assert found.away == away
+    assert isinstance(found, TryAgain) and found.away == away
     if said:
         told = faults.unanswered(CLI, Ended(1, f"Error: {said}\n"))
         assert type(told) is TryAgain
