@@ -235,9 +235,10 @@ def _blame(site: Site, at: Situation) -> None:
 
 
 def _learnings(site: Site, *commit: str) -> str:
-    """As the commit has it; as it lies on the disk where git does not know it."""
-    data = site.repo.content(commit[0], LEARNINGS) if commit else None
-    return site.documents.read(LEARNINGS) or "" if data is None else plain.decode(data)
+    """As the commit has it; as it lies on the disk where git ignores it."""
+    if commit and not site.repo.ignored(LEARNINGS):
+        return plain.decode(site.repo.content(commit[0], LEARNINGS) or b"")
+    return site.documents.read(LEARNINGS) or ""
 
 
 def _write(site: Site, key: Key, before: str, change: Change) -> None:

@@ -128,11 +128,7 @@ def parse(role: Role, text: str) -> Answer:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
     votes = _votes(lines, fenced) if role is Stage.IMPLEMENT else {}
-    dropped = {*votes, *(() if code is Code.UNCLEAR else (*codes, *below))}
-    dropped |= {
-        at for at in range(len(lines)) if _is_fence(lines[at]) and {at - 1, at + 1} & dropped
-    }
-    rest = [_CUT if at in dropped else line for at, line in enumerate(lines)]
+    rest = _without(lines, fenced, {*votes, *(() if code is Code.UNCLEAR else (*codes, *below))})
     if code is Code.UNCLEAR and role is Stage.RESEARCH:  # findings: they are what was asked for
         code, reason = Code.READY, ""
     elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
@@ -211,6 +207,14 @@ def _votes(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[s
 def _ids(votes: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
     rest = " ".join(match[2] for match in votes.values() if match[1] == label)
     return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
+
+
+def _without(lines: Sequence[str], fenced: Sequence[bool], drop: set[int]) -> list[str]:
+    """The lines, those that are taken out marked, with a code block that holds nothing else."""
+    fences = {at for at, line in enumerate(lines) if _is_fence(line)} - drop
+    alone = {at for at in drop if fenced[at] and {at - 1, at + 1} <= fences}
+    dropped = drop | {edge for at in alone for edge in (at - 1, at + 1)}
+    return [_CUT if at in dropped else line for at, line in enumerate(lines)]
 
 
 def _findings(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -30,9 +30,15 @@ _CALL = (
     r'|\[?\s*\{\s*"(?:name|tool|function|action|tool_calls|tool_name)"\s*:)'
 )
 _MADE_LATER = r"(?i)\bnew\b|creat|\bmake|\bto be\b|\badd|\bwrite|\bstill\b|\byet\b|exist|missing"
-_DONE = r"(?i)\balready\b|\bnothing (?:is )?(?:left )?to (?:do|change)\b"
+_DONE = (
+    r"(?i)\b(?:done|there|implemented|exists?|present|fixed|in place)\s+already\b"
+    r"|\balready\s+(?:done|there|implemented|exists?|present|fixed|in place|works|passes)\b"
+    r"|\bnothing (?:is )?(?:left )?to (?:do|change)\b"
+)
 # What looks like a name: code, a path, a number, capitals within a sentence, another script.
 _NAME = r"[`/_\d]|\w\.\w|\w[A-Z]|[^.:!?\s]\s+[A-Z]\w|[^\x00-\x7f]"
+_COMMON = "the and for not with this that what which when are can has have should task there from"
+_MOST = 50  # words of a reason that are looked at
 _STEM = 4  # letters by which words are alike: greet, greeting
 
 
@@ -71,15 +77,11 @@ def repeats(text: str, reason: str, prompt: str, task: str) -> bool:
 
     def is_kerns(words: str) -> bool:
         is_known = words in lines or (len(words.split()) >= _FEW and words in whole)
-        return is_known and re.sub(_CODES, "", words) not in own
+        about = answer.FOREIGN in words and answer.FOREIGN in task
+        return is_known and not about and re.sub(_CODES, "", words) not in own
 
-    if answer.FOREIGN in task:
-        return False
-    if (
-        len(why.split()) >= _FEW
-        and is_kerns(why)
-        and any(re.match(rf"(?: \w+)?{why}", line) for line in lines)
-    ):
+    begins = any(re.match(rf"(?: \w+)?{why}", line) for line in lines)
+    if len(why.split()) >= _FEW and begins and is_kerns(why):
         return True
     replies = [one for one in map(_words, text.splitlines()) if re.sub(_CODES, "", one).strip()]
     return bool(replies and all(map(is_kerns, replies))) or answer.is_foreign(text, task)
@@ -98,13 +100,13 @@ def is_missing(parsed: Answer, task: str, knows: Callable[[str], bool]) -> bool:
 
 def names(reason: str, task: str, knows: Callable[[str], bool]) -> bool:
     """Whether it says what it is about."""
-    words, stems = (
-        {word for word in _words(one).split() if len(word) >= _STEM} for one in (reason[:500], task)
-    )
-    stems = {word[:_STEM] for word in stems}
-    return bool(re.search(_NAME, reason)) or any(
-        word[:_STEM] in stems or knows(word) for word in words
-    )
+    if re.search(_NAME, reason):
+        return True
+    stems = {word[:_STEM] for word in _words(task).split()} - {
+        word[:_STEM] for word in _COMMON.split()
+    }
+    words = [word for word in _words(reason).split() if len(word) >= _FEW][:_MOST]
+    return any(word[:_STEM] in stems or (len(word) >= _STEM and knows(word)) for word in words)
 
 
 def _words(text: str) -> str:
