@@ -94,6 +94,11 @@ def test_nor_is_it_for_the_words_that_all_say() -> None:
     assert doubt(TWO, said, task) == belief.NAMELESS
 
 
+def test_nor_is_a_line_of_the_prompt_for_a_task_about_its_examples() -> None:
+    said = "FAILED: what you tried, and why it did not work, in one sentence"
+    assert doubt(TWO, said, "Take zorbl/cli.py out of the prompts") == belief.REPEATED
+
+
 @pytest.mark.parametrize(("role", "text"), [*EXAMPLES, *PLACEHOLDERS])
 def test_no_line_of_a_prompt_is_believed(role: Role, text: str) -> None:
     if role is Aide.JUDGE:
