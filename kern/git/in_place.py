@@ -51,7 +51,7 @@ class InPlace(Room):
 
     def candidate(self) -> str:
         """With the documents as they were filled in."""
-        bare = self._added({})
+        bare = super().candidate()
         self._seen = bare, len(process.RAN)
         apart = {name: self.repo.entry(self._base, name) for name in DOCUMENTS}
         return self.repo.tree_with(bare, apart)

@@ -7,7 +7,7 @@ import contextlib
 import filecmp
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from time import time_ns
 
@@ -72,20 +72,15 @@ class Room:
             place.mkdir() if (self.home.root / name).is_dir() else place.touch(exist_ok=False)
 
     def candidate(self) -> str:
-        """The tree that it holds by now. Its index stays that of the last filling, so that the next
-        one writes anew what a child has touched.
-        """
-        with self.repo.private_index(self.index) as env:
-            return self._added(env)
-
-    def _added(self, env: Mapping[str, str]) -> str:
-        """kern's documents and prompts and submodules are as they were filled in, and what was
-        ignored is not in it, whatever the rules say by now.
+        """The tree that it holds by now: kern's documents and prompts and submodules are as they
+        were filled in, and what was ignored is not in it, whatever the rules say by now. Its index
+        stays that of the last filling, so that the next one writes anew what a child has touched.
         """
         whole = (path for path in self._submodules if (self.tree / path).exists())
         apart = (*self.own, *self.ignored, *whole)
         there = (path for path in apart if not self._is_behind_link(self.tree / path))
-        return self.repo.added({**self.env, **env}, there)
+        with self.repo.private_index(self.index) as env:
+            return self.repo.added({**self.env, **env}, there)
 
     def _read(self, tree: str) -> tuple[str, set[str]]:
         """What git says of what else was there, and what it wrote."""
