@@ -6,7 +6,6 @@ like any other.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -86,7 +85,7 @@ def _sent_back(answer: str) -> str:
         return ""
     settings = json.loads(sys.argv[sys.argv.index("--settings") + 1])
     (hook,) = settings["hooks"]["Stop"][0]["hooks"]
-    request = json.dumps({"last_assistant_message": answer, "session_id": os.getpid()})
+    request = json.dumps({"last_assistant_message": answer})
     done = subprocess.run(
         hook["command"], shell=True, input=request, capture_output=True, text=True
     )

@@ -22,8 +22,10 @@ def order(text: str, busy: Collection[str] = (), passed_over: Collection[str] = 
     taken = {key(spec, one) for one in busy}
     over = {key(spec, one) for one in passed_over}
     found = []
-    while task := choose(spec, taken, over):
+    while choice := choose(spec, taken, over):
+        number, task = choice
         found.append(task.text)
+        assert spec.tasks[number - 1] == task
         taken.add(task.key)
     return found
 

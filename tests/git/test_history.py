@@ -45,3 +45,20 @@ def test_it_is_signed_as_the_person_signs(repo: Path, git: Git, tmp_path: Path) 
     new = history.transplanted(found, old, found.tree(head), head)
     assert "mine" in git("cat-file", "commit", new)
     assert git("log", "-1", "--format=%s %an", new) == "work t"
+
+
+def test_a_conflict_can_be_seen_with_both_sides(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    base = git("rev-parse", "HEAD^{tree}")
+    sides = []
+    for word in ("OURS", "THEIRS"):
+        (repo / "a.txt").write_text(f"{word}\ntwo\n")
+        (repo / f"{word}.txt").write_text(word)
+        git("add", "--all")
+        sides.append(git("write-tree"))
+        git("reset", "-q", "--hard")
+    tree, conflicts = history.merge(found, base, *sides)
+    assert conflicts == ["a.txt"]
+    assert {"OURS.txt", "THEIRS.txt"} <= {*git("ls-tree", "--name-only", tree).split()}
+    text = git("show", f"{tree}:a.txt")
+    assert text.split("=======")[0].endswith("\nOURS\n") and "THEIRS\n>>>>>>> " in text

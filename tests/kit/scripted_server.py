@@ -16,6 +16,9 @@ Tools have claude's names; a CLI that asks below `/NAME` gets its own (`tests/ki
 
 With "tokens" a turn says how many its request had: with many the agent has it summed up, and the
 script goes on with its next conversation.
+
+As a program, `python -m tests.kit.scripted_server SCRIPT.json [DELAY]` prints its port and serves
+until it is killed; `GET /requests` then lists the stage, size and tools of what was asked.
 """
 
 import contextlib
@@ -24,10 +27,12 @@ import re
 import socket
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -134,6 +139,10 @@ class ScriptedServer:
         """At most until the server ends."""
         self._closing.wait(seconds)
 
+    def summary(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return [{"stage": r.stage, "size": r.size, "tools": r.tools} for r in self.requests]
+
 
 def _conversations(stage: str, value: Sequence[Any]) -> list[list[Turn]]:
     """One list of turns counts as one conversation that every process of the stage plays."""
@@ -197,7 +206,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(Answer(b""))
 
     def do_GET(self) -> None:
-        self._send_json(200, {})
+        known = urlsplit(self.path).path == "/requests"
+        self._send_json(200, self.server.script.summary() if known else {})
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -252,3 +262,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")  # no socket outlives its answer
         self.end_headers()
         self.wfile.write(answer.body)
+
+
+def main() -> None:
+    script = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    delay = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+    with contextlib.suppress(KeyboardInterrupt), ScriptedServer(script, delay) as server:
+        print(server.port, flush=True)
+        while True:
+            time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent.parent
+INTERRUPT = "\x03"
 _PATIENCE_S = 120.0
 
 

@@ -14,6 +14,7 @@ from kern.pipeline import isolation
 from kern.sandbox import closed
 from kern.sandbox.confine import Sandbox, unheld
 from kern.sandbox.wall import Kind
+from kern.system import workspace
 from tests.sandbox.test_wall import needs_bwrap
 
 VARIABLE = 'DATABASE_URL is not passed on: [sandbox] env = ["DATABASE_URL"]'
@@ -42,7 +43,8 @@ def held(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     (home / ".local/bin").mkdir(parents=True)  # empty, and no more is missing there
     (repo / "a.c").write_text(f'#include "{home}/data/in.csv"\n')
     monkeypatch.setenv("DATABASE_URL", "postgres://mine")
-    wanted = isolation.wanted(open_at(repo), [], Person())
+    scope = workspace.scope(repo, "main")
+    wanted = isolation.wanted(open_at(repo), scope, [], Person())
     with isolation.ready(wanted, Mode.BWRAP, lambda event: None) as held:
         yield held
 
