@@ -13,7 +13,7 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import environment
 from kern.git.environment import GitFailed
-from kern.git.repository import Change, Entry, Repo
+from kern.git.repository import Change, Repo
 from kern.system import waits
 
 _SIGNING_S = 60.0  # for one signature
@@ -197,24 +197,18 @@ def _log(repo: Repo, *argv: str) -> list[Commit]:
 
 def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
     """Three-way merge of trees, as git merges: the merged tree and the paths in conflict, where
-    both sides stand between markers, with names that are the same whenever it is done again.
+    both sides stand between markers. The same whenever it is done again: the sides' commits, by
+    whose ids git calls them there, have one date.
     """
-    root = repo.commit_object(base, (), "base\n")
-    sides = [repo.commit_object(tree, (root,), "side\n") for tree in (ours, theirs)]
+    root = repo.commit_object(base, (), "base\n", when=0)
+    sides = [repo.commit_object(tree, (root,), "side\n", when=0) for tree in (ours, theirs)]
     guesses = ("-c", "merge.directoryRenames=false")
     how = ("--write-tree", "-z", "--name-only", "--no-messages")
     code, out, err = repo.run(*guesses, "merge-tree", *how, *sides)
     if code not in (0, 1):
         raise GitFailed(("merge-tree",), code, err)
     tree, *paths = os.fsdecode(out).rstrip("\0").split("\0")
-    changes = dict[str, Entry | None]()
-    for path in paths if code else ():
-        if there := repo.entry(tree, path):
-            text = repo.data(there.blob)
-            for name, side in zip(("branch", "task"), sides, strict=True):
-                text = text.replace(side.encode(), name.encode())
-            changes[path] = Entry(there.mode, repo.blob(text))
-    return repo.tree_with(tree, changes), sorted({*paths})
+    return tree, sorted({*paths})
 
 
 # ---------------------------------------------------------------- what is under way

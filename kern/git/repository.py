@@ -265,10 +265,12 @@ class Repo:
         """The same, or a commit's, without kern's documents, which no gate is about."""
         return self.tree_with(tree, dict.fromkeys(DOCUMENTS))
 
-    def commit_object(self, tree: str, parents: Iterable[str], message: str) -> str:
-        """One of kern's own; no ref names it yet."""
+    def commit_object(
+        self, tree: str, parents: Iterable[str], message: str, *, when: int | None = None
+    ) -> str:
+        """One of kern's own; no ref names it yet. `when`: its date in epoch seconds, else now."""
         above = [self.commit_id(name) for name in dict.fromkeys(parents)]
-        who = f"kern <kern@localhost> {int(time.time())} +0000"
+        who = f"kern <kern@localhost> {int(time.time()) if when is None else when} +0000"
         rows = [f"tree {self.tree(tree)}", *(f"parent {sha}" for sha in above)]
         text = "\n".join((*rows, f"author {who}", f"committer {who}", "", message))
         return self._write("commit", text.encode("utf-8", "surrogateescape"))

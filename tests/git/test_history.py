@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 from kern.git import history, repository
+from kern.git.repository import Entry
 from tests.conftest import Git
 
 WHEN = "1500000000 +0200"
@@ -62,3 +63,13 @@ def test_a_conflict_can_be_seen_with_both_sides(repo: Path, git: Git) -> None:
     assert {"OURS.txt", "THEIRS.txt"} <= {*git("ls-tree", "--name-only", tree).split()}
     text = git("show", f"{tree}:a.txt")
     assert text.split("=======")[0].endswith("\nOURS\n") and "THEIRS\n>>>>>>> " in text
+    side = text.partition("<<<<<<< ")[2].split()[0].partition(":")[0]
+    assert git("show", "-s", "--format=%ct", side) == "0"  # the same whenever it is merged again
+
+
+def test_a_submodule_in_conflict_is_named(repo: Path) -> None:
+    found = repository.open_at(repo)
+    one, two, three = (Entry("160000", digit * 40) for digit in "123")
+    base, *sides = (found.tree_with("HEAD", {"sub": entry}) for entry in (one, two, three))
+    tree, conflicts = history.merge(found, base, *sides)
+    assert conflicts == ["sub"] and found.changed(base, tree)
