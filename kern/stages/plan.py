@@ -47,10 +47,8 @@ class Planner:
         self, form: Template, place: Path, mode: str, goal: str, more: Mapping[str, list[str]]
     ) -> tuple[str, str]:
         """What one process answers, and the fault where it ended badly."""
-        advice, there = (
-            briefs.guidance(briefs.on_disk(self.repo.root)),
-            self.documents.read(LEARNINGS) or "",
-        )
+        advice = briefs.guidance(briefs.on_disk(self.repo.root))
+        there = self.documents.read(LEARNINGS) or ""
         words: dict[str, str | Sequence[str]] = {
             "guidance": advice.text,
             "mode": mode,

@@ -6,7 +6,6 @@ where KERN_TEST_NAME names its program.
 
 import contextlib
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from kern.errors import KernError, LimitReached
 from kern.model import Aide, Role, Stage
 from kern.system.process import marked
 from tests.agents.conformance import CLIS, RUN, Cli, Talk, ask
-from tests.conftest import Git
+from tests.conftest import Git, wait_for
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
 pytestmark = pytest.mark.real
@@ -59,11 +58,9 @@ def state(git: Git) -> tuple[str, ...]:
 
 def left_over() -> list[int]:
     """What lives on; the system may need a moment for what was killed just now."""
-    for _ in range(20):
-        if not (there := [one.pid for one in marked(("KERN_RUN_ID", RUN))]):
-            break
-        time.sleep(0.1)
-    return there
+    with contextlib.suppress(AssertionError):
+        wait_for(lambda: not marked(("KERN_RUN_ID", RUN)), 2)
+    return [one.pid for one in marked(("KERN_RUN_ID", RUN))]
 
 
 # -------------------------------------------------------------------- a task
