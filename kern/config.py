@@ -5,7 +5,6 @@ executed by reading it.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from kern import models, plain, toml
 from kern.model import HIDDEN, Aide, Role, Stage
@@ -24,6 +23,7 @@ TOTAL: Mapping[Role, float] = {  # seconds
 }
 OPENS = ("read", "write", "env", "devices", "network")  # what [sandbox] may name
 _GATE_S = 600.0
+_SCOPES = ("run", "task")
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
 
@@ -41,12 +41,8 @@ class Gate:
     hidden: str | None = None  # of a hidden one: the folder that is laid over the tree
 
     @property
-    def known_red(self) -> bool:
-        return self.red == "known"
-
-    @property
     def shown(self) -> str:
-        suffix = " (known to be red)" if self.known_red else ""
+        suffix = " (known to be red)" if self.red else ""
         return f"{self.name or 'of the task'}: {self.command}{suffix}"
 
     @property
@@ -68,29 +64,32 @@ class Spent:
 class Budget(Spent):
     """What may be spent; 0: no bound."""
 
+    stage_tokens: float = 0  # in one process of an agent
+
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
-        for what, most, used in (("run", self.run, spent.run), ("task", self.task, spent.task)):
-            if most and used > most - _MARGIN:
+        for what, most, used in self._bounds(spent, ""):
+            if used > most - _MARGIN:
                 return f"the {what}'s budget is used up: ${used:.2f} of ${most:.2f}"
-        for what, most, used in (
-            ("run", self.run_tokens, spent.run_tokens),
-            ("task", self.task_tokens, spent.task_tokens),
-        ):
-            if most and used >= most:
+        for what, most, used in self._bounds(spent, "_tokens"):
+            if used >= most:
                 return f"the {what}'s tokens are used up: {used:,.0f} of {most:,.0f}"
         return ""
 
     def left(self, spent: Spent) -> float:
         """US dollars for the next stage; 0: no bound."""
-        bounds = (self.run, spent.run), (self.task, spent.task)
-        rests = [most - used for most, used in bounds if most]
+        rests = [most - used for _, most, used in self._bounds(spent, "")]
         return round(max(min(rests), _MARGIN), 4) if rests else 0
 
     def left_tokens(self, spent: Spent) -> float:
-        bounds = (self.run_tokens, spent.run_tokens), (self.task_tokens, spent.task_tokens)
-        rests = [most - used for most, used in bounds if most]
+        rests = [most - used for _, most, used in self._bounds(spent, "_tokens")]
+        rests += [self.stage_tokens] if self.stage_tokens else []
         return max(min(rests), 1) if rests else 0
+
+    def _bounds(self, spent: Spent, unit: str) -> list[tuple[str, float, float]]:
+        """Of the run and of the task: what may be spent, and what is."""
+        rows = [(one, getattr(self, one + unit), getattr(spent, one + unit)) for one in _SCOPES]
+        return [row for row in rows if row[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ class Settings:
 
 
 _SINGLE: toml.Rows = {
-    "agents": models.agents,
+    "agents": lambda got, where: models.AGENTS(models.ONCE(got, where), where),
     "max_wait": toml.seconds,
     "keep": toml.texts("paths"),
     "strict_tests": toml.flag,
@@ -156,71 +155,24 @@ _GATE = toml.command(
     room=toml.flag,
     again=toml.one_of([0, 1]),
     red=toml.one_of(["known"], 'red = "known"'),
-    known_red='write red = "known"',
 )
 
 
-class Tokens(float):
-    """A bound of them, where others are US dollars."""
-
-
-_COUNT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?([kM]?) tokens")
-_BOUND = toml.value('US dollars, or a text like "50M tokens"; 0 for no bound', toml.is_amount)
-
-
-def _bound(value: Any) -> float:
-    count = _COUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    return (
-        Tokens(float(count[1]) * {"k": 1e3, "M": 1e6}.get(count[2], 1)) if count else _BOUND(value)
-    )
-
-
-def _budget(value: Any) -> Budget:
-    bounds = _BOUNDS(value).items()
-    return Budget(**{f"{key}_tokens" if type(one) is Tokens else key: one for key, one in bounds})
-
-
-_BOUNDS = toml.table({"run": _bound, "task": _bound, "stage": "take it out, or bound the task"})
+_USD = toml.value("US dollars; 0 for no bound", toml.is_amount)
+_TOKENS = toml.value("a number of tokens; 0 for no bound", toml.is_amount, "5_000_000")
 # Within the working tree: what lies elsewhere is none of a worktree's.
 _PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
-_WORKTREE = toml.table(
-    {
-        "copy": toml.texts(
-            "paths within the repository", _PATH, 'copy = [".env", "conf/local.yml"]'
-        ),
-        "setup": toml.value("a command", toml.is_text, 'setup = "uv sync --frozen"'),
-        "link": "take it out: in a sandbox workers see what git ignores in your tree; without one "
-        "setup makes it (kern help guide)",
-    }
-)
-_MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
-ELSEWHERE: toml.Rows = {  # what neither file says any more
-    "awake": "take it out: KERN_AWAKE=off in the environment says it",
-    "remote": "git remote add kern URL, in the repository",
-    "scheduler": "kern --scheduler host:8786",
-    "fleet": "git remote add kern URL, and kern --scheduler host:8786",
-}
-_NOTHING = ("probes", "snapshot", "max_failures", "max_rounds", "large_file", "search")
+_PATHS = toml.texts("paths within the repository", _PATH, 'copy = [".env", "conf/local.yml"]')
 _ROWS: toml.Rows = {
     **_SINGLE,
     "gates": toml.each(_GATE),
     "stages": models.BY_ROLE,
-    "max_cost": _budget,
-    "worktree": _WORKTREE,
+    "max_cost": toml.table(dict.fromkeys(_SCOPES, _USD)),
+    "max_tokens": toml.table(dict.fromkeys((*_SCOPES, "stage"), _TOKENS)),
+    "worktree": toml.table({"copy": _PATHS, "setup": toml.text}),
     "commands": models.COMMANDS,
-    "sandbox": toml.table({**dict.fromkeys(OPENS, toml.texts("texts")), "mode": _MINE}),
-    "agent": toml.table({"http": models.endpoint, "output": "take it out: kern chooses"}),
-    # ------------------------------------------------------------ as earlier kerns had them
-    **ELSEWHERE,
-    "models": 'write [stages.ROLE], and below it: model = "NAME"',
-    "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '
-    'test = { run = "make test", timeout = "20m" }',
-    "max_tokens": 'write [max_cost], and below it: task = "5M tokens"',
-    "max_minutes": "kern --until 07:00 ends a run",
-    **dict.fromkeys(_NOTHING, "take it out: kern does without it"),
-    "branch": "git switch -c NAME, then kern",
-    "jobs": "kern -j 4",
-    **dict.fromkeys(("notify", "hidden"), _MINE),
+    "sandbox": toml.table(dict.fromkeys(OPENS, toml.texts("texts"))),
+    "agent": toml.table({"http": models.endpoint}, 'agents = ["NAME"]'),
 }
 
 
@@ -233,11 +185,13 @@ def parse(data: bytes | str) -> Settings:
     data = data.encode("utf-8", "replace") if isinstance(data, str) else data
     settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
     http, stages = settings.get("agent", {}).get("http"), settings.get("stages", {})
+    timeouts = {role: row.pop("timeout") for role, row in stages.items() if "timeout" in row}
+    tokens = {f"{what}_tokens": most for what, most in settings.get("max_tokens", {}).items()}
     return Settings(
         gates=tuple(Gate(name, **row) for name, row in settings.get("gates", {}).items()),
-        timeouts={role: row["timeout"] for role, row in stages.items() if "timeout" in row},
-        models=models.of_settings(stages),
-        budget=settings.get("max_cost", Budget()),
+        timeouts=timeouts,
+        models={role: models.Choice(**row) for role, row in stages.items() if row},
+        budget=Budget(**settings.get("max_cost", {}), **tokens),
         commands=settings.get("commands", {}),
         asks=settings.get("sandbox", {}),
         endpoint=http and replace(http, theirs=True),

@@ -23,17 +23,16 @@ SAYS: Mapping[str, str] = {
     "commit": "  git show {commit:.7}",
     "work": "[finished as {commit:.7}; it is done when that has landed]",
     "sent": "sent to another machine",
-    "stage start": "{name} ({who}[, attempt {again}])[, {split}]",
-    "stage end": "{stage} took {took}[, {usd}][, {used} tokens][, sent back {back} by red gates]"
+    "stage start": "{name} ({who}[, attempt {again}])",
+    "stage end": "{stage}[ took {took}][, {usd}][, {used} tokens][, sent back by red gates: {back}]"
     "[\n  refused: {denied}]",
-    "stage failed": "{stage} failed after {took}: {reason}",
+    "stage failed": "{stage} failed[ after {took}]: {reason}",
     "retry": "{reason}: again in {wait} s",
     "stand-in": "{agent} takes the {stage} stage over from {instead_of}: {reason}",
-    "gate": "  {gate}: green[, {timed}][, flaky: {flaky}]",
-    "gate red": "  {gate}: red ({how}[, {timed}])[, {before}]",
+    "gate": "  {gate}: green[, {took}][, flaky: {flaky}]",
+    "gate red": "  {gate}: red ({how}[, {took}])",
     "attempt": "attempt {attempt} failed: {reason}[\n  its work: git show {ref}]",
-    "question": "asks: {text}",
-    "recall": "{stage}: {learnings} told[; {told}][; left out {left}]",
+    "recall": "{stage} is told: {told}[; left out {left}]",
     "vote": "learning {entry} was {opinion}: {reason}",
     "learning": "learned: {text}",
     "plan": "[new task: {added}]\n[nothing is missing: {done}]",
@@ -72,37 +71,22 @@ class Event:
 
 
 def _kept(value: object) -> object:
-    match value:
-        case str():
-            return value[:_LONGEST]
-        case float():
-            return round(value, 6)
-        case Mapping():
-            return dict(value)
-        case tuple():
-            return [_kept(one) for one in value]
-    return value
+    if isinstance(value, float):
+        return round(value, 6)
+    return value[:_LONGEST] if isinstance(value, str) else value
 
 
-class RunStarted(
-    Event, keeps="run did:start run root iterations payer open=open_tasks max_cost models"
-):
+class RunStarted(Event, keeps="run did:start run root iterations payer open=open_tasks max_cost"):
     run: str
     root: str
     branch: str
-    folder: str  # where the stage files are
-    commands: tuple[str, ...]  # what the repository makes kern run
     payer: str  # which credential the agent will use, as far as that can be known
     open_tasks: int
     iterations: int
-    forecast: str = ""  # what it may cost and take, in words
     max_cost: float = 0.0  # US dollars that it may cost; 0: no bound
-    until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
-    lands: str = ""  # where its commits go, in words
-    models: Mapping[Role, str] = field(default_factory=dict)  # each with its effort
+    facts: Mapping[str, str] = field(default_factory=dict)  # what a person sees first, by name
+    lines: Sequence[str] = ()  # and what the repository makes kern run
     yours: str = ""  # what a person has not committed, in words
-    sandbox: str = ""  # what holds agents and gates, in words
-    awake: str = ""  # what keeps the machine so
 
 
 class TaskStarted(Event, keeps="task did:start task iteration resumed"):
@@ -111,12 +95,11 @@ class TaskStarted(Event, keeps="task did:start task iteration resumed"):
     resumed: str = ""  # at which step, where an earlier run left it
 
 
-class StageStarted(Event, keeps="stage did:start task stage model attempt agent mode"):
+class StageStarted(Event, keeps="stage did:start task stage model attempt agent"):
     stage: Role
     task: str
     model: str
     attempt: int
-    mode: str = ""
     agent: str = ""
 
 
@@ -127,10 +110,10 @@ class Acted(Event):
     act: Act
 
 
-class StageFinished(
+class StageEnded(
     Event,
-    keeps="stage did:end task stage model attempt agent cost_usd tokens turns session denied"
-    " effort version sent_back seconds",
+    keeps="stage did task stage model attempt agent cost_usd tokens turns denied effort"
+    " sent_back seconds reason",
 ):
     stage: Role
     task: str
@@ -140,29 +123,16 @@ class StageFinished(
     denied: tuple[str, ...] = ()
     attempt: int = 1
     model: str = ""
-    session: str = ""  # the agent's own id
     turns: int | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)  # by kind, as the agent counts them
     effort: str = ""  # as pinned; empty: what the agent's CLI took by itself
-    version: str = ""  # of that CLI
     sent_back: int = 0  # how often a red gate let it not end yet
     agent: str = ""
+    reason: str = ""  # why it came to nothing; it may be made again, and can have cost all the same
 
-
-class StageFailed(
-    Event, keeps="stage did:failed task stage model attempt agent reason cost_usd tokens seconds"
-):
-    """A call that came to nothing, and may be made again; it can have cost all the same."""
-
-    stage: Role
-    task: str
-    reason: str
-    seconds: float
-    cost_usd: float | None
-    attempt: int
-    model: str = ""
-    agent: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)  # as far as its output tells
+    @property
+    def did(self) -> str:
+        return "failed" if self.reason else "end"
 
 
 class StageRetried(Event, keeps="retry stage reason try=attempt wait=wait_seconds"):
@@ -172,13 +142,12 @@ class StageRetried(Event, keeps="retry stage reason try=attempt wait=wait_second
     wait_seconds: float
 
 
-class StoodIn(Event, keeps="stand-in stage agent reason instead_of until"):
+class StoodIn(Event, keeps="stand-in stage agent reason instead_of"):
     """Another agent takes a stage over, from its beginning."""
 
     stage: Role
     agent: str
     instead_of: str  # which rests
-    until: float  # epoch seconds
     reason: str
 
 
@@ -188,15 +157,6 @@ class AttemptNoted(Event, keeps="attempt task reason ref cause attempt=number"):
     reason: str
     ref: str
     cause: str = ""  # what it failed over, in a word: model.Cause
-
-
-class QuestionNoted(Event, keeps="question task stage ref text=question"):
-    """A task waits for a person's answer."""
-
-    task: str
-    stage: Role
-    question: str
-    ref: str  # where the work so far is kept; empty where there is none
 
 
 class TaskSettled(Event, keeps="task did=outcome task detail proved"):
@@ -220,15 +180,13 @@ class Learned(Event, keeps="learning task text"):
     text: str
 
 
-class Recalled(Event, keeps="recall task stage told left irrelevant size"):
+class Recalled(Event, keeps="recall task stage told left"):
     """What a stage is told of LEARNINGS.md."""
 
     stage: Role
     task: str
     told: Mapping[str, str]  # by an entry's id why it
     left: Mapping[str, str]  # entries that would have served, and why they are not told
-    irrelevant: int  # how many the task does not call for
-    size: int  # tokens of what is told
 
 
 class Voted(Event, keeps="vote task entry helpful reason=why"):
@@ -259,19 +217,16 @@ class GateEnded(Event):
 
     def records(self, *, worker: bool = False) -> list[dict[str, Any]]:
         """Before a task, it tells of the tree and of no task."""
-        ended = self.result
-        row: dict[str, Any] = {"task": ""} if self.before else {}
-        row |= {"kind": "gate", "gate": ended.name, "code": ended.code, "red": ended.red}
-        row |= {"red_before": ended.red_before, "seconds": ended.seconds}
+        ended, names = self.result, ("code", "red", "red_before", "seconds")
+        row = {"kind": "gate", "gate": ended.name} | {name: getattr(ended, name) for name in names}
         row |= {"output": ended.output[-_LONGEST:] * ended.red, "flaky": ended.flaky[:_LONGEST]}
-        return [row]
+        return [row | {"task": ""} if self.before else row]
 
 
 class LimitReset(Event, keeps="limit text until"):
     """A usage limit's wait begins."""
 
     text: str
-    seconds: float
     until: float  # epoch seconds
 
 
@@ -311,17 +266,14 @@ class Sent(Event, keeps="sent task worker"):
 
 
 class Traced(Event):
-    """A debug line, shown with -v."""
+    """A line that is only seen; with -v, unless it is `plain`."""
 
     text: str
-
-
-class Waiting(Event):
-    seconds: float
+    plain: bool = False
 
 
 class RunEnded(Event, keeps="run did:end exit=exit_code seconds open=open_tasks"):
-    done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
+    done: tuple[tuple[str, str], ...]  # (task, full hash of its commit)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
     open_tasks: int | None  # no parents; None where SPEC.md cannot be read any more
@@ -331,9 +283,7 @@ class RunEnded(Event, keeps="run did:end exit=exit_code seconds open=open_tasks"
     exit_code: int
     stopped: str = ""  # where the next run goes on, if a person asked for the end
     until: bool = False  # by --until
-    commits: tuple[str, ...] = ()  # full hashes, one for each of `done`
     questions: tuple[Question, ...] = ()  # that wait for an answer
-    tokens: int = 0  # of all stages
     needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
     held: tuple[Need, ...] = ()  # those that a person holds
     called: str = "kern"  # what the next run is begun with

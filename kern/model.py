@@ -235,7 +235,7 @@ class Needs:
 
     login: tuple[str, ...] = ()  # files and folders that it renews
     settings: tuple[str, ...] = ()  # files and folders that it, and the next session, obeys
-    # JSON files of which it needs these keys of the top level alone: see `renewal.excerpt`.
+    # JSON files of which it needs these keys of the top level alone: see `login.lay`.
     excerpts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     variables: tuple[str, ...] = ()  # names, or where they end in `_` beginnings of names
     commands: tuple[str, ...] = ()  # of the person's settings, for a shell: they print a key

@@ -7,6 +7,7 @@ and that before what kern's own prompts say.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from kern import plain, toml
@@ -45,26 +46,11 @@ class Choice:
 
 
 Choices = Mapping[Role, Choice]
-NO_CHOICE = Choice()
 
 
-def chosen(
-    role: Role,
-    front: Choice,
-    *,
-    own: bool,
-    settings: Choices,
-    options: Choices,
-    first: str = "",
-) -> Choice:
-    """`front`: what the prompt's front matter says; `own`: the prompt is the project's. `first`:
-    the agent that runs where nobody names one for the role.
-    """
-    setting = settings.get(role, NO_CHOICE)
-    choice = Choice(agent=first)
-    levels = (setting.over(choice), front) if own else (choice.over(front), setting)
-    so_far = levels[1].over(levels[0])
-    return options.get(role, NO_CHOICE).over(so_far)
+def chosen(*levels: Choice) -> Choice:
+    """Of what is said of one role: each counts before those that stand before it."""
+    return reduce(lambda below, one: one.over(below), levels)
 
 
 def told(by: Mapping[Role, str]) -> str:
@@ -77,63 +63,50 @@ def told(by: Mapping[Role, str]) -> str:
 
 # As the vendors have them: opus, claude-opus-4-1, opus[1m], us.anthropic.claude-x-v1:0, arn:…/…
 MODEL = toml.matching(r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}", "a model's name", 'model = "opus"')
-AGENT = toml.matching(r"(?a)[A-Za-z0-9][\w.-]{0,63}", "an agent's name", 'agent = "NAME"')
+_NAME = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
+AGENT = toml.matching(_NAME, "an agent's name", 'agent = "NAME"')
+_NAMES = 'agents = ["NAME"]; the first runs, the others stand in for it'
+ONCE = toml.value(
+    "a list of names, each once",
+    lambda got: isinstance(got, list) and len({*map(str, got)}) == len(got),
+    _NAMES,
+)
+AGENTS = toml.texts("names", _NAME, _NAMES)
 EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
 FIELDS = {"model": MODEL, "effort": EFFORT, "agent": AGENT}
 
 
-def _argv(value: Any) -> tuple[str, ...]:
-    sound = isinstance(value, list) and value and value[0]
-    if not sound or any(not isinstance(word, str) or "\0" in word for word in value):
-        raise toml.Wrong("{} must be a list of words, the program first", '["llm", "{model}"]')
-    return tuple(value)
-
-
+_WORDS = toml.value(
+    "a list of words, the program first",
+    lambda got: (
+        isinstance(got, list)
+        and got[:1] not in ([], [""])
+        and all(isinstance(one, str) and "\0" not in one for one in got)
+    ),
+    '["llm", "{model}"]',
+)
 BY_ROLE = toml.table(dict.fromkeys(ROLES, toml.table({**FIELDS, "timeout": toml.seconds})))
-COMMANDS = toml.each(_argv)
-
-
-def agents(value: Any) -> tuple[str, ...]:
-    """The first runs, the others stand in for it."""
-    if not isinstance(value, list) or len({*map(str, value)}) < len(value):
-        raise toml.Wrong('{} must be a list of names, each once, like ["NAME"]')
-    return tuple(map(AGENT, value))
-
-
-def of_settings(stages: Mapping[Role, Mapping[str, Any]]) -> Choices:
-    """Of `[stages.ROLE]`."""
-    choices = {
-        role: Choice(**{key: row[key] for key in FIELDS if key in row})
-        for role, row in stages.items()
-    }
-    return {role: choice for role, choice in choices.items() if choice != NO_CHOICE}
+COMMANDS = toml.each(lambda got, where: tuple(_WORDS(got, where)))
 
 
 def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
-    """`--model NAME` or `--model ROLE=NAME`, and `--agent` like it, but for all roles where it
-    names none. Raises UsageError.
+    """`--model NAME` or `--model ROLE=NAME`, which counts wherever it stands; and `--agent` like
+    it, but for all roles where it names none. Raises UsageError.
     """
-    by_role = _by_role(models, THINKING, MODEL, "--model")
-    run_by = _by_role(agents, ROLES, AGENT, "--agent")
-    choices = {role: Choice(by_role.get(role, ""), "", run_by.get(role, "")) for role in ROLES}
-    return {role: choice for role, choice in choices.items() if choice != NO_CHOICE}
-
-
-def _by_role(
-    options: Sequence[str], usual: Sequence[Role], reader: toml.Read, option: str
-) -> dict[Role, str]:
-    """`ROLE=NAME`, which counts wherever it stands, or NAME for the `usual` ones."""
-    result: dict[Role, str] = {}
-    for one in sorted(options, key=lambda one: "=" in one):
-        word, equals, name = one.rpartition("=")
-        roles = [role for role in ROLES if role == word] if equals else usual
-        if not roles:
-            raise UsageError(
-                f"{option}: no agent of kern is named {plain.line(word, 80)!r}",
-                hint=f"one of {', '.join(ROLES)}; say: {option} commit=NAME",
-            )
-        result |= dict.fromkeys(roles, toml.checked(name, reader, option, ""))
-    return result
+    choices: dict[Role, Choice] = {}
+    rows = ("model", models, THINKING, MODEL), ("agent", agents, ROLES, AGENT)
+    for option, words, usual, reader in rows:
+        for word in sorted(words, key=lambda one: "=" in one):
+            named, equals, name = word.rpartition("=")
+            roles = [role for role in ROLES if role == named] if equals else usual
+            if not roles:
+                raise UsageError(
+                    f"--{option}: no agent of kern is named {plain.line(named, 80)!r}",
+                    hint=f"one of {', '.join(ROLES)}; say: --{option} commit=NAME",
+                )
+            value = {option: reader(name, f"--{option}")}
+            choices |= {role: replace(choices.get(role, Choice()), **value) for role in roles}
+    return choices
 
 
 # ---------------------------------------------------------------- the endpoint of the agent `http`
@@ -158,40 +131,22 @@ class Endpoint:
         return (line,) if self.theirs else ()
 
 
-def _url(value: Any) -> str:
-    """Without what follows `/v1`. Nothing of it may hide where it leads, or hold a password, which
-    others would see.
-    """
-    text = value.strip() if isinstance(value, str) else ""
-    text = re.sub(r"(/chat/completions)?/?$", "", text.removesuffix("/"))
-    if not re.fullmatch(_URL, text):
-        hint = f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"'
-        raise toml.Wrong("{} must be an http or https URL, with no password in it", hint)
-    return text
-
-
-def _key(value: Any) -> str:
-    """What stands there is not repeated: it may be the key itself."""
-    if not isinstance(value, str) or not re.fullmatch(_VARIABLE, value):
-        what = "{} must be the name of a variable of the environment, and not the key itself"
-        raise toml.Wrong(what, 'key = "OPENAI_API_KEY"')
-    return value
-
-
 _ENDPOINT = toml.table(
     {
-        "url": _url,
+        "url": toml.matching(_URL, "an http or https URL, with no password in it", _EXAMPLE),
         "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
-        "key": _key,
-        "turns": "take it out: the time-out of the stage bounds it",
-        "quiet": "take it out: the time-out of the stage bounds it",
+        "key": toml.matching(
+            _VARIABLE,
+            "the name of a variable of the environment, and not the key itself",
+            'key = "OPENAI_API_KEY"',
+        ),
     }
 )
 
 
-def endpoint(value: Any) -> Endpoint:
+def endpoint(got: Any, where: str) -> Endpoint:
     """The table, as the person's own: see `theirs`."""
-    row = _ENDPOINT(value)
+    row = _ENDPOINT(got, where)
     if "url" not in row:
-        raise toml.Wrong("{}.url is missing", _EXAMPLE)
-    return Endpoint(**row)
+        raise UsageError(f"{where}.url is missing", hint=_EXAMPLE)
+    return Endpoint(**{**row, "url": re.sub(r"(/chat/completions)?/*$", "", row["url"])})

@@ -2,13 +2,14 @@
 repository for them.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kern import models, plain, toml
-from kern.config import ELSEWHERE, OPENS, PERSON, Gate, Settings
 from kern.config import FILE as CONFIG
+from kern.config import OPENS, PERSON, Gate, Settings
 from kern.models import Endpoint
 
 FILE = PERSON
@@ -43,33 +44,24 @@ class Person:
     hidden: Mapping[str, Gate] = field(default_factory=dict)  # by the top level of a repository
 
 
-_BY_VARIABLE = "take it out: KERN_SANDBOX=off (or bwrap) in the environment says it"
-_MODE = toml.one_of([*Mode], "kern help safety")
 _HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
 _HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
-_TABLE = toml.table(
-    {
-        "mode": _BY_VARIABLE,
-        **dict.fromkeys(OPENS, toml.texts("texts")),
-        "network": toml.texts("hosts", _HOST, _HOSTS),
-        "hide": "take it out: of your home folder nothing is seen but what read and write name",
-        "hosts": "name them in network",
-        "image": "take it out",
-    }
-)
 _ROWS: toml.Rows = {
-    "sandbox": _TABLE,
+    "sandbox": toml.table(
+        {
+            **dict.fromkeys(OPENS, toml.texts("texts")),
+            "network": toml.texts("hosts", _HOST, _HOSTS),
+        }
+    ),
     "agent": toml.table({"http": models.endpoint}),
     "notify": toml.text,
     "hidden": toml.each(toml.command(folder=toml.text)),
-    **ELSEWHERE,
-    "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
 }
 
 
 def mode(value: str, where: str) -> Mode:
     """Raises UsageError."""
-    return Mode(toml.checked(value, _MODE, where, ""))
+    return Mode(toml.one_of([*Mode], "kern help safety")(value, where))
 
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
@@ -83,23 +75,18 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     return Person(Holding(**settings.get("sandbox", {})), http, settings.get("notify", ""), hidden)
 
 
-_LOCAL = ("localhost:", "127.0.0.1:", "[::1]:")
-
-
-def _lies_in(name: str, folder: str) -> bool:
-    return name.rstrip("/") == folder or name.startswith(f"{folder}/")
+_LOCAL = r"(localhost|127\.0\.0\.1|\[::1\]):"
 
 
 def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """What a repository asks of the sandbox and does not get, with what a person can paste."""
     for key, names in asks.items():
-        mine = getattr(own, key)
-        if mine is None:  # of the network all is open but this machine
-            mine, names = (), tuple(one for one in names if one.startswith(_LOCAL))
-        elif key == "network" and "*" in mine:
-            continue
-        folders = [one.rstrip("/") for one in mine]
-        if new := [one for one in names if not any(_lies_in(one, folder) for folder in folders)]:
+        mine: tuple[str, ...] = getattr(own, key) or ()
+        if key == "network" and own.network is None:  # all is open but this machine
+            names = tuple(one for one in names if re.match(_LOCAL, one))
+        folders = tuple(f"{one.rstrip('/')}/" for one in mine)
+        new = [one for one in names if not f"{one.rstrip('/')}/".startswith(folders)]
+        if new and "*" not in mine:
             line = f"{key} = {plain.data([*mine, *new], indent=None)}"
             yield (
                 f"{CONFIG} asks for {key} of {plain.line(', '.join(new), 200)} in the sandbox: not "

@@ -95,10 +95,6 @@ def escaped(text: str) -> str:
     return re.sub(_ACTIVE, lambda match: f"`{match[1]}`" if match[1] else f"\\{match[2]}", text)
 
 
-def lf(text: str) -> str:
-    return text.replace("\r\n", "\n")
-
-
 # ---------------------------------------------------------------- secrets
 
 _MASK = "***"
@@ -108,22 +104,13 @@ _SECRET = r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|_PWD|_
 _NONE = r"(?i)_(?:DIR|FILE|HOME|PATH|SOCK)$|^GIT_CONFIG_KEY_"
 
 
-def names_a_secret(name: str) -> bool:
-    """Whether an environment variable of that name holds one, as far as names tell."""
-    return bool(re.search(_SECRET, name)) and not re.search(_NONE, name)
-
-
 def secrets(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of secret-looking environment variables, the longest first. Of a key that spans
-    lines each line counts.
+    """The values of variables whose names say that they hold one, the longest first. Of a key that
+    spans lines each line counts.
     """
-    lines = (
-        line.strip()
-        for name, value in env.items()
-        if names_a_secret(name)
-        for line in (value, *value.splitlines())
-    )
-    return tuple(sorted({one for one in lines if len(one) >= _SHORTEST}, key=len, reverse=True))
+    names = [name for name in env if re.search(_SECRET, name) and not re.search(_NONE, name)]
+    lines = {line.strip() for name in names for line in (env[name], *env[name].splitlines())}
+    return tuple(sorted((one for one in lines if len(one) >= _SHORTEST), key=len, reverse=True))
 
 
 def masked(text: str, hidden: Iterable[str]) -> str:
@@ -134,14 +121,11 @@ def masked(text: str, hidden: Iterable[str]) -> str:
 
 def masked_data(value: object, hidden: Collection[str]) -> object:
     """The same for every text in a value that becomes JSON."""
-    match value:
-        case str():
-            return masked(value, hidden)
-        case dict():
-            return {name: masked_data(one, hidden) for name, one in value.items()}
-        case list() | tuple():
-            return [masked_data(one, hidden) for one in value]
-    return value
+    if isinstance(value, dict):
+        return {name: masked_data(one, hidden) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked_data(one, hidden) for one in value]
+    return masked(value, hidden) if isinstance(value, str) else value
 
 
 def slug(text: str) -> str:

@@ -1,7 +1,8 @@
 """A settings file as values: a table of names, each with what reads its value. Nothing in it is
-ever executed by reading it. Pure.
+ever executed by reading it.
 """
 
+import pkgutil
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -10,19 +11,17 @@ from typing import Any
 from kern import plain
 from kern.errors import UsageError
 
-Read = Callable[[Any], Any]  # a value of the file, or raises Wrong
-Rows = Mapping[str, Read | str]  # by name; a text: the setting is gone, and what to do instead
+# What a value means, by where it stands (`kern.toml: max_wait`). Raises UsageError.
+Read = Callable[[Any, str], Any]
+Rows = Mapping[str, Read]
 _MOST = 1e9  # of any number
+_HINT = "kern help settings"
 
 
-class Wrong(Exception):
-    """What is wrong with a setting; `{}` in `why` is its name. `given` is shown where it is one."""
-
-    def __init__(self, why: str, hint: str = "", got: object = None) -> None:
-        quoted = isinstance(got, str) and got.strip()
-        super().__init__(why + (f", not {plain.line(str(got), 80)!r}" if quoted else ""))
-        self.hint = hint
-        self.key = ""
+def gone(kind: str, word: str) -> str:
+    """What does now what an earlier kern did by that word or setting; empty where none did."""
+    rows = tomllib.loads((pkgutil.get_data("kern", "gone.toml") or b"").decode())
+    return str(rows[kind].get(word, ""))
 
 
 def read(data: bytes | str, origin: str, rows: Rows) -> dict[str, Any]:
@@ -31,42 +30,26 @@ def read(data: bytes | str, origin: str, rows: Rows) -> dict[str, Any]:
         text = data if isinstance(data, str) else data.decode("utf-8")
         parsed = tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as exc:  # also of bytes that are no text, of endless digits
-        raise UsageError(
-            f"{origin} is not valid TOML: {plain.line(str(exc))}", hint=f"edit {origin}"
-        ) from None
-    settings: dict[str, Any] = checked(parsed, table(rows), "", "", origin)
+        what = f"{origin} is not valid TOML: {plain.line(str(exc))}"
+        raise UsageError(what, hint=f"edit {origin}") from None
+    settings: dict[str, Any] = table(rows)(parsed, f"{origin}:")
     return settings
 
 
-def checked(got: Any, reader: Read, name: str, hint: str, origin: str = "") -> Any:
-    """One value, by the name that a person gave it. Raises UsageError."""
-    try:
-        return reader(got)
-    except Wrong as exc:
-        why = str(exc).replace("{}", exc.key or name, 1)
-        place, edit = (f"{origin}: ", f"edit {origin}") if origin else ("", "kern help settings")
-        raise UsageError(f"{place}{why}", hint=hint or exc.hint or edit) from None
-
-
-def table(rows: Rows) -> Read:
+def table(rows: Rows, hint: str = _HINT) -> Read:
     """A table with settings of these names."""
 
-    def reader(got: Any) -> dict[str, Any]:
+    def reader(got: Any, where: str) -> dict[str, Any]:
         if not isinstance(got, dict):
-            raise Wrong("{} must be a table")
+            raise UsageError(f"{where} must be a table", hint=hint)
         result = {}
-        for key, value in got.items():
-            row = rows.get(key)
-            try:
-                if row is None:
-                    allowed = ", ".join(name for name in rows if not isinstance(rows[name], str))
-                    raise Wrong("unknown setting {}", f"known there: {allowed}")
-                if isinstance(row, str):
-                    raise Wrong("there is no {} any more", row)
-                result[key] = row(value)
-            except Wrong as exc:
-                exc.key = f"{key}.{exc.key}".removesuffix(".")
-                raise
+        for key, one in got.items():
+            name = f"{where}{' ' if where.endswith(':') else '.'}{key}"
+            if key not in rows:
+                if instead := gone("settings", key):
+                    raise UsageError(f"{name} is gone", hint=instead)
+                raise UsageError(f"{name} is no setting", hint=f"known there: {', '.join(rows)}")
+            result[key] = rows[key](one, name)
         return result
 
     return reader
@@ -74,70 +57,63 @@ def table(rows: Rows) -> Read:
 
 def each(reader: Read) -> Read:
     """A table of any names."""
-    return lambda given: table(dict.fromkeys(given if isinstance(given, dict) else (), reader))(
-        given
+    return lambda got, where: table(dict.fromkeys(got if isinstance(got, dict) else (), reader))(
+        got, where
     )
 
 
-def command(**more: Read | str) -> Read:
+def command(**more: Read) -> Read:
     """A command, alone or in a table with what `more` names."""
     rows = table({"run": text, **more})
 
-    def reader(got: Any) -> dict[str, Any]:
-        got = {"run": got} if isinstance(got, str) else got
-        if not isinstance(got, dict) or not isinstance(one := got.get("run"), str) or not one:
-            raise Wrong('{} must be a command, like "make check", or { run = "a command", … }')
-        argv: dict[str, Any] = rows(got)
-        return {"command": argv.pop("run"), **argv}
+    def reader(got: Any, where: str) -> dict[str, Any]:
+        row = rows(got if isinstance(got, dict) else {"run": got}, where)
+        if not row.get("run"):
+            what = f'{where} must be a command, like "make check", or {{ run = "a command", … }}'
+            raise UsageError(what, hint=_HINT)
+        return {"command": row.pop("run"), **row}
 
     return reader
 
 
-def value(expected: str, sound: Callable[[Any], Any], hint: str = "") -> Read:
-    """One that is as `wanted`."""
+def value(expected: str, sound: Callable[[Any], Any], hint: str = _HINT) -> Read:
+    """One that is as `expected`. What stands there is not repeated: it may be a password."""
 
-    def reader(got: Any) -> Any:
+    def reader(got: Any, where: str) -> Any:
         got = got.strip() if isinstance(got, str) else got
         if not sound(got):
-            raise Wrong(f"{{}} must be {expected}", hint, got)
+            raise UsageError(f"{where} must be {expected}", hint=hint)
         return got
 
     return reader
 
 
-def texts(expected: str, pattern: str = r"(?s).*\S.*", hint: str = "") -> Read:
+def matching(pattern: str, expected: str, hint: str = _HINT) -> Read:
+    """A text that matches."""
+    return value(expected, lambda got: isinstance(got, str) and re.fullmatch(pattern, got), hint)
+
+
+def texts(expected: str, pattern: str = r"[^\0]+", hint: str = _HINT) -> Read:
     """A list of texts that match."""
     one = matching(pattern, f"a list of {expected}", hint)
-    return lambda given: tuple(map(one, given if isinstance(given, list) else [None]))
+    return lambda got, where: tuple(
+        one(text, where) for text in (got if isinstance(got, list) else [None])
+    )
 
 
-def matching(pattern: str, expected: str, hint: str = "") -> Read:
-    """A text that matches."""
-    return value(expected, lambda given: is_text(given) and re.fullmatch(pattern, given), hint)
-
-
-def one_of(words: Collection[object], hint: str = "") -> Read:
-    def known(got: Any) -> bool:
-        return got in [*words] and not isinstance(got, bool)  # true is no 1
-
-    return value(f"one of {', '.join(map(str, words))}", known, hint)
-
-
-def is_text(got: Any) -> bool:
-    return isinstance(got, str) and "\0" not in got
+def one_of(words: Collection[object], hint: str = _HINT) -> Read:
+    return value(f"one of {', '.join(map(str, words))}", [*words].__contains__, hint)
 
 
 def is_amount(got: Any) -> bool:
     return type(got) in (int, float) and 0 <= got < _MOST
 
 
-text = value("a text", is_text)
-flag = value("true or false", lambda given: isinstance(given, bool))
+text = matching(r"[^\0]*", "a text")
+flag = value("true or false", lambda got: isinstance(got, bool))
+_SECONDS = value('seconds, or "90s", "10m", "1h30m"; 0 for none', is_amount)
 
 
-def seconds(got: Any) -> float:
+def seconds(got: Any, where: str) -> float:
     """`90`, `"90s"`, `"10m"`, `"1h30m"`."""
-    amount = plain.seconds(got) if isinstance(got, str) else got if is_amount(got) else None
-    if amount is None:
-        raise Wrong('{} must be seconds, or "90s", "10m", "1h30m"; 0 for none', got=got)
-    return float(amount)
+    return float(_SECONDS(plain.seconds(got) if isinstance(got, str) else got, where))

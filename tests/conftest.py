@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from kern.system.process import marked
+from tests.kit import stand_in
 from tests.kit.stable import Ran, Stable
 
 HERE = Path(__file__).parent
@@ -54,15 +55,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts kern, git or an agent is slow, and the table's every combination; a few of these
-    are for every day.
-    """
+    """What starts kern, git or an agent is slow."""
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
-        if (
-            asked & {"fake", "background", "decided", "kern", "git", "repo"}
-            and item.name not in EVERY_DAY
-        ):
+        if asked & {"fake", "background", "kern", "git", "repo"}:
             item.add_marker(pytest.mark.slow)
 
 
@@ -80,11 +76,6 @@ GITCONFIG = (
     "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
     "[core]\n\tfsync = none\n"  # a repository of a test outlives no power cut
 )
-EVERY_DAY = {
-    "test_work_that_only_adds_files_is_committed",
-    "test_what_was_learned_is_an_entry_in_the_tasks_own_commit",
-    "test_used_up_iterations_are_no_failure_and_the_rest_is_named",
-}
 # The whole suite passes with it: KERN_TEST_SANDBOX=bwrap pytest
 SANDBOX = os.environ.get("KERN_TEST_SANDBOX", "off")
 STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX", "PYTEST_ADDOPTS")
@@ -192,7 +183,7 @@ def repo(tmp_path: Path, git: Git, committed_once: Path) -> Path:
 
 @dataclass
 class Fake:
-    """The scripted `claude` on PATH, see fake_claude.py."""
+    """The scripted `claude` on PATH, see scenarios/agent.py."""
 
     folder: Path
     steps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -219,15 +210,9 @@ def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
-    folder = tmp_path / "fake"
-    (folder / "bin").mkdir(parents=True)
-    program = folder / "bin" / "claude"
-    body = (HERE / "kit/fake_claude.py").read_text().partition("\n")[2]
-    program.write_text(f"#!{sys.executable} -IS\n{body}")  # a python3 on PATH may be a slow shim
-    program.chmod(0o755)
+    folder = stand_in.settle(tmp_path / "fake")
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     at_home(folder, monkeypatch)
-    (folder / "auth.json").write_text('{"loggedIn": true, "authMethod": "claude.ai"}')
     made = Fake(folder)
     made.script()
     return made

@@ -1,12 +1,8 @@
 """The house rules: layers, one owner for each outside thing, a light start, a readable size."""
 
 import ast
-import io
-import os
 import re
-import subprocess
 import sys
-import tokenize
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +11,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from kern import __version__
 from kern.cli.main import app
 from kern.model import Marker
 from kern.spec.parse import parse
@@ -51,7 +46,7 @@ PURE = (
     *(f"spec.{name}" for name in ("reapply", "commands", "imports")),
     *(f"journal.{name}" for name in ("history", "totals", "sentences")),
     *(f"agents.{name}" for name in ("claude", "command", "faults", "opencode", "pi")),
-    *(f"stages.{name}" for name in ("answer", "belief", "proposal")),
+    *(f"stages.{name}" for name in ("answer", "belief")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),
     "fleet.work",
@@ -66,6 +61,7 @@ OWNERS = {
     "jinja2": "views",
     "distributed": "fleet",
     "mcp": "cli",
+    "jsonschema": "cli",
     "numpy": "memory",
     "safetensors": "memory",
     "tokenizers": "memory",
@@ -74,23 +70,16 @@ OUTSIDE = {
     *("os", "sys", "time", "datetime", "subprocess", "pathlib", "shutil", "socket", "tempfile"),
     *("random", "secrets", "io", "logging", "threading", "asyncio", "glob", "platform"),
 }
-MOST_LINES = 300  # of code in a module
+MOST_LINES = 400  # of a module
+# Of a room and of tests: to be lowered wherever one has become smaller.
+MOST_LINES_OF_A_FOLDER = {
+    **{"kern/pipeline": 4150, "kern/stages": 2070, "kern/cli": 1860, "kern/git": 1810},
+    **{"kern/views": 1360, "kern/agents": 1345, "kern/spec": 1320, "kern/sandbox": 1230},
+    **{"kern/system": 1140, "kern/fleet": 960, "kern/journal": 620, "kern/checks": 540},
+    **{"kern/memory": 460, "kern": 20_300, "tests": 21_800},
+    **{"tests/eval": 1690, "tests/bench": 560, "tests/agents": 2790, "tests/memory": 465},
+}
 MOST_LINES_OF_A_FUNCTION = 60
-HEAVY = {
-    "distributed",
-    "rich",
-    "git",
-    "tenacity",
-    "filelock",
-    "psutil",
-    "jinja2",
-    "pydantic",
-}
-HEAVY |= {"numpy", "safetensors", "tokenizers"}
-_NO_CODE = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
-    tokenize.ENDMARKER,
-}
 
 
 @cache
@@ -136,24 +125,6 @@ def arrows() -> dict[str, set[str]]:
 def room(name: str) -> str:
     """The room of a module; empty for the words and for `python -m kern`."""
     return name.partition(".")[0] if name.partition(".")[0] in ROOMS else ""
-
-
-def code_lines(name: str) -> int:
-    """Lines that hold code: no blank line, no comment, no docstring."""
-    path = Path(PACKAGE, *name.split("."))
-    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
-    held = {
-        line
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type not in _NO_CODE
-        for line in range(token.start[0], token.end[0] + 1)
-    }
-    for node in nodes(trees()[name]):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node
-        ):
-            held -= {*range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)}
-    return len(held)
 
 
 VENDORS = re.compile(r"claude|anthropic|codex|gemini|opencode|(?<![a-z])pi(?![a-z])", re.I)
@@ -248,36 +219,6 @@ def test_what_decides_has_no_outside(name: str) -> None:
     assert not called & {"open", "print", "input", "exec", "eval", "__import__"}
 
 
-def test_no_import_is_for_the_type_checker_alone() -> None:
-    for name, tree in trees().items():
-        words = {node.id for node in nodes(tree) if isinstance(node, ast.Name)}
-        words |= {node.attr for node in nodes(tree) if isinstance(node, ast.Attribute)}
-        assert "TYPE_CHECKING" not in words, name
-        assert not any("TYPE_CHECKING" in target for target in imported(tree)), name
-
-
-def test_only_the_command_line_and_what_draws_import_late() -> None:
-    late = {
-        (name, target.split(".")[0])
-        for name, tree in trees().items()
-        for node in nodes(tree)
-        if isinstance(node, ast.FunctionDef)
-        for target in imported(node)
-    }
-    commands = {"cli.app", "cli.commands", "cli.options", "cli.run", "cli.admin"}
-    drawing = {
-        ("views.report", "jinja2"),
-    }
-    working = {("git.environment", "git"), ("system.lock", "filelock")}
-    working |= {("memory.recall", "kern")}  # the search, where not all learnings fit
-    working |= {("stages.prompts", "jinja2")}  # a look fills no prompt
-    working |= {("stages.call", "tenacity")}  # only after a fault
-    working |= {("pipeline.isolation", "kern")}  # the relay, with asyncio: only where a run begins
-    working |= {("views.status", "kern")}  # the workers, where a run has several
-    working |= {("memory.search", name) for name in ("numpy", "safetensors", "tokenizers")}
-    assert {one for one in late if one[0] not in commands} <= drawing | working
-
-
 # -------------------------------------------------------------------- owners
 
 
@@ -302,50 +243,24 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     assert names | extra == {"gitpython" if name == "git" else name for name in OWNERS}
 
 
-# -------------------------------------------------------------------- a light start
-
-
-def started(*argv: str, cwd: Path = TOP) -> tuple[str, set[str]]:
-    """What kern prints, and the top-level modules that it loads."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "kern", *argv],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(TOP)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    loaded = re.findall(r"^import time:.*\| +([\w.]+)$", done.stderr, re.M)
-    assert "kern.cli.main" in loaded
-    return done.stdout, {name.split(".")[0] for name in loaded}
-
-
 def test_the_readme_and_the_pages_name_no_command_that_is_not_there() -> None:
     known = {*typer.main.get_command(app).commands}  # type: ignore[attr-defined]
     shown = set(re.findall(r"`kern(?: ([a-z]+))?", "".join(page.read_text() for page in PAGES)))
     assert shown - {""} <= known
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    assert started("--version")[0] == f"kern {__version__}\n"
-    assert f'version = "{__version__}"' in (TOP / "pyproject.toml").read_text()
-
-
-def test_a_page_on_a_pipe_is_not_laid_out() -> None:
-    assert "rich" not in started("help", "safety")[1]
-
-
 # -------------------------------------------------------------------- size and words
 
 
-def test_every_module_says_what_it_is() -> None:
-    assert [name for name, tree in trees().items() if not ast.get_docstring(tree)] == []
-
-
 def test_no_module_is_too_long_to_be_read_at_once() -> None:
-    sizes = {name: code_lines(name) for name in trees()}
-    assert {name: size for name, size in sizes.items() if size > MOST_LINES} == {}
+    sizes = {path: path.read_text().count("\n") for path in PACKAGE.rglob("*.py")}
+    assert [path for path, size in sizes.items() if size > MOST_LINES] == []
+
+
+@pytest.mark.parametrize("folder", MOST_LINES_OF_A_FOLDER)
+def test_no_room_outgrows_its_budget(folder: str) -> None:
+    lines = sum(file.read_text().count("\n") for file in (TOP / folder).rglob("*.py"))
+    assert lines <= MOST_LINES_OF_A_FOLDER[folder]
 
 
 def test_no_function_is_too_long_to_be_read_at_once() -> None:
@@ -406,7 +321,3 @@ def test_ci_looks_for_tests_that_are_there() -> None:
     assert not [file for file in named if not (TOP / "tests" / file).exists()]
     [story] = re.findall(r"test_scenarios\.py::\.\*\[([^']+)", script)
     assert f'["{story}' in (TOP / "tests/scenarios/hooks.toml").read_text()
-
-
-def test_the_readme_is_short_enough_to_be_read() -> None:
-    assert len((TOP / "README.md").read_text().splitlines()) <= 165

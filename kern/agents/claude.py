@@ -5,18 +5,15 @@ Facts measured with 2.1.197 and 2.1.329 against a scripted API.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from kern.agents import claude_stop_hook, faults, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
 from kern.agents.transcript import Object
 from kern.model import Act, Stage
 
-_ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
-_UNTOUCHED = ("--setting-sources", "user", "--strict-mcp-config")
-_SEALED = (*_UNTOUCHED, "--permission-mode", "dontAsk")
+_SEALED = ("--setting-sources", "user", "--strict-mcp-config", "--permission-mode", "dontAsk")
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 _TOO_LARGE = ("prompt_too_long", "blocking_limit", "image_error")
 
@@ -29,21 +26,18 @@ def start(call: Call) -> Start:
     argv = [call.program, "-p", "--output-format", "stream-json", "--verbose"]
     argv += ["--no-session-persistence", "--tools", ",".join(AGENT.offers(call.role))]
     argv += ["--model", call.model] if call.model else []
-    argv += ["--effort", call.effort] if call.effort else []
     argv += ["--max-budget-usd", f"{call.budget:.4f}"] if call.budget else []
     argv += ["--append-system-prompt-file", call.contract] if call.contract else []
-    hooks = claude_stop_hook.settings(call.gates) if call.gates else {}
-    argv += ["--settings", json.dumps(hooks)] if hooks else []
+    argv += ["--settings", json.dumps(claude_stop_hook.settings(call.gates))] if call.gates else []
     argv += ("--permission-mode", "bypassPermissions") if works else _SEALED
     argv += ("--allowedTools", "WebSearch", "WebFetch") if call.role is Stage.RESEARCH else ()
     # `@path` would inline files, also from outside; in implement the same variable would take away
     # the guidance and rules of folders, so its prompt has its `@` broken.
     env = {**AGENT.env} | ({} if works else {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"})
-    env |= {"CLAUDE_CODE_EFFORT_LEVEL": call.effort} if call.effort else {}  # it beats the flag
+    env |= {"CLAUDE_CODE_EFFORT_LEVEL": call.effort} if call.effort else {}  # beats any flag
     limit = str(round(1000 * call.patience))
     env |= {f"BASH_{what}_TIMEOUT_MS": limit for what in ("DEFAULT", "MAX") if call.patience}
-    request = json.dumps({"run": call.mark, "gates": call.gates})
-    env |= {claude_stop_hook.VARIABLE: request} if call.gates else {}
+    env |= {claude_stop_hook.VARIABLE: json.dumps(call.gates)} if call.gates else {}
     return Start(argv, env)
 
 
@@ -69,48 +63,38 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     says success, an interrupted claude exits 0.
     """
     result: Object | None = None
-    version, sent_back, errors, denied = "", 0, list[str](), list[str]()
-    limit: Mapping[Any, Any] | None = None
+    limit: Object | None = None
+    sent_back, errors, denied = 0, set[str](), list[str]()
     for value in objects:
         match value:
-            case {"type": "system", "subtype": "init", "claude_code_version": str(version)}:
-                pass
             case {"type": "assistant", "error": str(word)}:
-                errors.append(word)
+                errors.add(word)
             case {"type": "user", "isSynthetic": True, "message": dict(message)}:
-                sent_back += any(map(_is_feedback, transcript.parts(message, "content")))
-            case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", **info}}:
-                limit = info
+                sent_back += "Stop hook feedback:" in str(message.get("content"))
+            case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"}}:
+                limit = transcript.part(value, "rate_limit_info")
             case {"type": "result"}:
                 result = value
                 denied += map(_denial, transcript.parts(value, "permission_denials"))
     if result is None:
         raise faults.unanswered(AGENT, end)
-    text, turns = result.get("result"), transcript.number(result.get("num_turns"))
     answer = Answer(
-        text if isinstance(text, str) else "",
+        str(result.get("result") or ""),
         transcript.number(result.get("total_cost_usd")),
-        None if turns is None else int(turns),
-        str(result.get("session_id") or ""),
+        transcript.whole(result.get("num_turns")) or None,
         transcript.tokens([transcript.part(result, "usage")], _TOKENS),
-        version,
         tuple(dict.fromkeys(denied)),
         sent_back,
     )
-    if error := _error(result, answer, errors, limit):
+    if error := _error(result, answer.text.strip(), errors, limit):
         error.answer = answer
         raise error
     return answer
 
 
-def _error(
-    result: Object, answer: Answer, errors: list[str], limit: Mapping[Any, Any] | None
-) -> AgentError | None:
-    subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    message = answer.text.strip() or str(
-        result.get("errors") or result.get("subtype") or "no reason"
-    )
-    wrong = bool(result.get("is_error"))
+def _error(last: Object, text: str, errors: set[str], limit: Object | None) -> AgentError | None:
+    subtype, terminal = str(last.get("subtype")), str(last.get("terminal_reason"))
+    message, wrong = text or str(last.get("errors") or subtype), bool(last.get("is_error"))
     if wrong and (limit is not None or re.search(r"(?i)hit your .{0,20}limit", message)):
         resets_at = transcript.whole((limit or {}).get("resetsAt")) or None
         return protocol.AtLimit(message, resets_at=resets_at)
@@ -122,16 +106,12 @@ def _error(
         return kind(f"the agent used up its {what}: {message}")
     if not wrong:
         return None
-    if "max_output_tokens" in errors or result.get("stop_reason") == "refusal":
+    if "max_output_tokens" in errors or last.get("stop_reason") == "refusal":
         return protocol.Failed(message)
-    status = transcript.whole(result.get("api_error_status")) or None
+    status = transcript.whole(last.get("api_error_status")) or None
     if status == 429:  # a limit has told itself by now
         return faults.passing(message, status)
     return faults.of_api(AGENT, message, status=413 if terminal in _TOO_LARGE else status)
-
-
-def _is_feedback(block: Object) -> bool:
-    return str(block.get("text")).startswith("Stop hook feedback:")
 
 
 def _denial(denied: Object) -> str:
@@ -141,9 +121,4 @@ def _denial(denied: Object) -> str:
     return f"{denied.get('tool_name')}{f': {detail}' if detail else ''}"
 
 
-def _admit(env: Mapping[str, str], *, root: bool) -> None:
-    if root and not env.get("IS_SANDBOX"):
-        raise protocol.Unusable("claude refuses to work unattended as root", _ORDINARY)
-
-
-AGENT = protocol.brought("claude", start=start, read=read, watch=watch, admit=_admit)
+AGENT = protocol.brought("claude", start, read, watch)

@@ -37,12 +37,13 @@ def settings(gates: Sequence[Gate]) -> dict[str, Any]:
     return {"hooks": {"Stop": [{"hooks": [hook]}]}}
 
 
-def feedback(request: dict[str, Any], run: str, gates: list[Gate]) -> str:
+def feedback(request: dict[str, Any], gates: list[Gate]) -> str:
     """What goes back to the agent; empty where it may end."""
     last = str(request.get("last_assistant_message", _CLAIM)).rstrip().splitlines()[-5:]
     if not any(line.strip(" *_`#->").startswith(_CLAIM) for line in last):
         return ""
-    with open(os.path.join(tempfile.gettempdir(), f"kern-{run}-rounds"), "ab") as marks:
+    place = os.path.join(tempfile.gettempdir(), f"kern-{request['session_id']}-rounds")
+    with open(place, "ab") as marks:
         marks.write(b".")  # of each round
         number = marks.tell()
     red = [objection for gate in gates if number <= ROUNDS and (objection := _red(*gate))]
@@ -80,6 +81,5 @@ def _once(name: str, command: str, seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    told = feedback(json.load(sys.stdin), **json.loads(os.environ[VARIABLE]))
-    if told:
+    if told := feedback(json.load(sys.stdin), json.loads(os.environ[VARIABLE])):
         json.dump({"decision": "block", "reason": told}, sys.stdout)

@@ -4,8 +4,7 @@ Facts measured with 0.169.0 against a scripted Responses API.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from kern.agents import faults, protocol, transcript
 from kern.agents.protocol import Answer, Call, Ended, Start
@@ -21,6 +20,7 @@ _COMMON = (
     *("-c", "features.goals=false"),
 )
 _SEALED = ("-c", "skills.include_instructions=false")
+_TOKENS = {"input": "input_tokens", "output": "output_tokens"}  # with what came from the cache
 _LEAN = ("-c", "features.multi_agent=false", "-c", 'web_search="disabled"')
 
 
@@ -38,8 +38,7 @@ def start(call: Call) -> Start:
     argv += ["-m", call.model] if call.model else []
     argv += ["-c", f'model_reasoning_effort="{level}"'] if level else []
     argv += ["-s", "read-only" if sealed and call.nests else "danger-full-access"]
-    argv += strange if sealed else ()
-    argv += _SEALED if sealed else ()
+    argv += (*strange, *_SEALED) if sealed else ()
     argv += _LEAN if call.role in (Stage.COMMIT, Aide.JUDGE) else ()
     return Start(argv)
 
@@ -49,7 +48,7 @@ def watch(value: Object) -> Act | None:
     item = transcript.part(value, "item")
     match value.get("type"), item.get("type"):
         case "turn.completed", _:
-            return Act("turn", (), _tokens(transcript.part(value, "usage")))
+            return Act("turn", (), transcript.tokens([transcript.part(value, "usage")], _TOKENS))
         case "item.completed", "file_change":
             call = transcript.call("file_change", *transcript.parts(item, "changes")[:1])
         case "item.started", str(kind) if kind != "file_change":
@@ -60,38 +59,25 @@ def watch(value: Object) -> Act | None:
 
 
 def read(objects: Iterable[Object], end: Ended) -> Answer:
-    """Its last message is the answer. It names no cost and no version, and the tokens of the main
-    thread alone.
-    """
-    text = failed = session = ""
+    """Its last message is the answer. It names no cost, and the tokens of the main thread alone."""
+    text = failed = ""
     tokens: dict[str, int] | None = None
     for value in objects:
         match value:
-            case {"type": "thread.started", "thread_id": str(session)}:
-                pass
             case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}}:
                 pass
             case {"type": "turn.completed"}:
-                failed, tokens = "", _tokens(transcript.part(value, "usage"))
+                failed, tokens = "", transcript.tokens([transcript.part(value, "usage")], _TOKENS)
             case {"type": "turn.failed"}:
                 failed = str(transcript.part(value, "error").get("message") or "no reason given")
-    if tokens is None and not failed:
+    if failed:
+        # The API's JSON is passed on where the API will not take the request; no words of codex's
+        # own have a status.
+        inner = transcript.part(transcript.parsed(failed), "error").get("message")
+        raise faults.of_api(AGENT, str(inner or failed), status=400 if inner else None)
+    if tokens is None:
         raise faults.unanswered(AGENT, end)
-    answer = Answer(failed or text, session=session, tokens=tokens or {})
-    if not failed:
-        return answer
-    # The API's JSON is passed on where the API will not take the request; no words of codex's own
-    # have a status.
-    inner = transcript.part(transcript.parsed(failed), "error").get("message")
-    raise faults.of_api(AGENT, str(inner or failed), status=400 if inner else None, answer=answer)
+    return Answer(text, tokens=tokens)
 
 
-def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
-    """By kind, none counted twice: what it calls input has what came from the cache in it."""
-    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
-    asked, answered, cached, stored = (transcript.whole(usage.get(name)) for name in names)
-    counts = {"input": max(asked - cached - stored, 0), "output": answered}
-    return counts | {"cache_creation_input": stored, "cache_read_input": cached}
-
-
-AGENT = protocol.brought("codex", start=start, read=read, watch=watch)
+AGENT = protocol.brought("codex", start, read, watch)

@@ -11,11 +11,10 @@ from typing import BinaryIO
 
 from kern.agents import faults, transcript
 from kern.agents.protocol import Agent, Answer, Call, Ended, Start
-from kern.agents.transcript import WHOLE_LIMIT, Object
-from kern.model import Aide, Stage
+from kern.agents.transcript import Object
+from kern.model import Aide
 
-_NOT_IN_A_VARIABLE = r"(?a)\W"
-_ANY = ("whatever it has",)
+_TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 
 
 def agent(name: str, template: Sequence[str]) -> Agent:
@@ -31,23 +30,29 @@ def agent(name: str, template: Sequence[str]) -> Agent:
 
     def read(objects: Iterable[Object], end: Ended) -> Answer:
         """Of what it prints nothing is known: it ended well where its exit code is 0."""
-        result = answer("".join(str(one["text"]) for one in objects))
-        if result and end.code == 0 and not end.overflow:
-            return result
+        text = "".join(str(one["text"]) for one in objects).replace("\r\n", "\n").strip()
+        above, _, last = text.rpartition("\n")
+        figures = transcript.parsed(last)
+        told = isinstance(figures.get("usage"), dict)
+        figures, text = (figures, above.rstrip()) if told else (Object(), text)
+        cost, usage = figures.get("total_cost_usd"), transcript.part(figures, "usage")
+        answer = Answer(text, transcript.number(cost), tokens=transcript.tokens([usage], _TOKENS))
+        if text and not (end.code or end.overflow):
+            return answer
         error = faults.unanswered(own, end)
-        error.answer = result
+        error.answer = answer if text or figures else None
         raise error
 
     own = Agent(
         name=name,
         program=template[0],
-        variable=f"KERN_AGENT_{re.sub(_NOT_IN_A_VARIABLE, '_', name).upper()}",
+        variable=f"KERN_AGENT_{re.sub('[^A-Za-z0-9]', '_', name).upper()}",
         start=start,
         read=read,
         objects=whole,
         install="correct it under [commands] in kern.toml, or install it",
         login=f"run {shlex.join(template)} by hand to see what it needs",
-        tools={Stage.IMPLEMENT: _ANY, Aide.JUDGE: _ANY},
+        tools={Aide.JUDGE: ("whatever it has",)},
         unheld="a command has no limits that kern knows",
         asks=(f"agent {name}: {json.dumps([*template], ensure_ascii=False)}",),
     )
@@ -57,16 +62,4 @@ def agent(name: str, template: Sequence[str]) -> Agent:
 def whole(file: BinaryIO) -> Iterable[Object]:
     """All that it printed, as far as it can be one answer."""
     file.seek(0)
-    yield {"text": file.read(WHOLE_LIMIT).decode("utf-8", "replace")}
-
-
-def answer(text: str) -> Answer | None:
-    text = text.replace("\r\n", "\n").strip()
-    above, _, last = text.rpartition("\n")
-    figures = transcript.parsed(last)
-    if not isinstance(figures.get("usage"), dict):
-        return Answer(text) if text else None
-    names = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
-    cost, tokens = figures.get("total_cost_usd"), transcript.tokens([figures["usage"]], names)
-    said = above.strip()
-    return Answer(said, transcript.number(cost), tokens=tokens) if said else None
+    yield {"text": file.read(1 << 24).decode("utf-8", "replace")}

@@ -12,7 +12,7 @@ _SPAN = r"(?i)(?:in|after)\s+~?((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[\s,]*(?:and
 _PIECE = r"(?i)(\d+(?:\.\d+)?)\s*([dhms])"
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SOON = 120  # seconds; what opens again so soon is no limit that a person would call one
-_STATUS = r"(?i)(?:^(?:\w+ ?error:? |error:? )?|\bstatus:? )(?:status )?([45]\d\d)\b"
+_STATUS = r"(?i)(?:^(?:\w+ ?error:? |error:? )?|\bstatus:? )(?:status )?([345]\d\d)\b"
 _REQUEST = (None, 400)  # statuses that do not say more than the words do
 
 
@@ -24,7 +24,6 @@ def of_api(
     agent: Agent, message: str, *, status: int | None = None, answer: Answer | None = None
 ) -> AgentError:
     """Limits come before logins: some vendors answer 403 to both."""
-    name = agent.name
     message = message.strip() or (f"the API answers {status}" if status else "no reason given")
     if status is None and (match := re.search(_STATUS, message)):
         status = int(match[1])
@@ -36,11 +35,11 @@ def of_api(
     if status == 413 or (status in _REQUEST and _says("full", message)):
         return Failed(f"the agent's context is full: {message}", answer=answer)
     if status in (401, 403) or (status in _REQUEST and _says("login", message)):
-        return Unusable(f"{name} is not logged in: {message}", agent.login, answer)
+        return Unusable(f"{agent.name} is not logged in: {message}", agent.login, answer)
     if status == 404 or (status in _REQUEST and _says("model", message)):
-        hint = f"name one that {name} knows: `model` of the stage, in kern.toml or .kern/prompts/"
-        return Unusable(f"{name} does not know the model: {message}", hint, answer)
-    if status and 400 <= status < 500 and status not in (408, 409, 425, 429):
+        hint = f"name one that {agent.name} knows: `model` of the stage, in kern.toml or its prompt"
+        return Unusable(f"{agent.name} does not know the model: {message}", hint, answer)
+    if status and 300 <= status < 500 and status not in (408, 409, 425, 429):
         text = f"the API refused the request: {message}"
         return Unusable(text, "kern doctor checks the agent", answer)
     return passing(message, status, answer)
@@ -65,18 +64,16 @@ def unfinished(reason: object, answer: Answer) -> AgentError:
 def unanswered(agent: Agent, end: Ended) -> AgentError:
     """It ended and printed nothing that tells how; `ended.stderr` may."""
     if end.overflow:
-        size = end.overflow // 1_000_000
         hint = "the beginning of it is kept in the transcript file"
-        return Failed(f"the agent printed more than {size} MB and was ended", hint)
+        return Failed(f"the agent printed more than {end.overflow // 10**6} MB and was ended", hint)
     if end.code < 0:
         return TryAgain(f"{agent.name} was ended by signal {-end.code}")
     lines = [line for line in end.stderr.splitlines() if line.strip()]
     complaint = next((line for line in lines if "error" in line.lower()), "".join(lines[-1:]))
     fault = of_api(agent, complaint)
-    if complaint and not isinstance(fault, TryAgain):
+    if complaint and (fault.away or not isinstance(fault, TryAgain)):
         return fault
-    how = f"{agent.name} exited {end.code} without an answer{f': {complaint}' if complaint else ''}"
-    return TryAgain(how, away=bool(complaint) and fault.away)
+    return TryAgain(f"{agent.name} exited {end.code} without an answer: {complaint or 'no word'}")
 
 
 def wait(message: str) -> float:

@@ -6,7 +6,6 @@ Facts measured with 0.61.0 against a scripted API.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kern.agents import faults, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
@@ -16,12 +15,10 @@ from kern.model import Act, Stage
 _POLICY = "gemini-policy.toml"  # as an administrator's it comes before all others
 _RULE = '[[rule]]\ntoolName = {}\ndecision = "{}"\npriority = {}\n\n'
 # A project's .env is read whatever the flags; it sets no variable that is there already.
-_CLOSED = {
-    **{"GEMINI_SYSTEM_MD": "0", "GOOGLE_GEMINI_BASE_URL": "", "GOOGLE_VERTEX_BASE_URL": ""},
-    **{"CODE_ASSIST_ENDPOINT": "", "GEMINI_SANDBOX": "false", "GEMINI_SANDBOX_PROXY_COMMAND": ""},
-    **{"HTTPS_PROXY": "", "https_proxy": "", "HTTP_PROXY": "", "http_proxy": ""},
-    **{"NODE_EXTRA_CA_CERTS": "", "NODE_TLS_REJECT_UNAUTHORIZED": "1"},
-}
+_CLOSED = dict.fromkeys(("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "http_proxy"), "")
+_CLOSED |= dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "CODE_ASSIST_ENDPOINT"), "")
+_CLOSED |= {"NODE_EXTRA_CA_CERTS": "", "GEMINI_SANDBOX_PROXY_COMMAND": "", "GEMINI_SYSTEM_MD": "0"}
+_CLOSED |= {"GEMINI_SANDBOX": "false", "NODE_TLS_REJECT_UNAUTHORIZED": "1"}
 _TRIES = 3  # of gemini's own, after which kern asks again by itself
 _ATTEMPT = re.compile(r"Attempt (\d+) failed(?: with status (\d+))?\W.*?\w*Error: (.*)")
 _NO_LOGIN = 41  # exit code
@@ -60,12 +57,9 @@ def watch(value: Object) -> Act | None:
 def read(objects: Iterable[Object], end: Ended) -> Answer:
     """What the model said since its last call is the answer."""
     result: Object | None = None
-    session = log = ""
-    texts: list[str] = []
+    log, texts = "", list[str]()
     for value in objects:
         match value:
-            case {"type": "init", "session_id": str(session)}:
-                pass
             case {"type": "message", "role": "assistant"}:
                 texts.append(str(value.get("content")))
             case {"type": "tool_use"}:
@@ -77,12 +71,11 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     if result is None:
         if end.code == _NO_LOGIN:
             raise protocol.Unusable("gemini is not logged in", AGENT.login)
-        raise faults.unanswered(AGENT, replace(end, stderr=log + end.stderr))
+        raise faults.unanswered(AGENT, end._replace(stderr=log + end.stderr))
     tokens = transcript.tokens([transcript.part(result, "stats")], _TOKENS)
-    answer = Answer("".join(texts), session=session, tokens=tokens)
+    answer = Answer("".join(texts), tokens=tokens)
     if result.get("status") == "error":
-        message = str(transcript.part(result, "error").get("message"))
-        raise _error(message, answer=answer)
+        raise _error(str(transcript.part(result, "error").get("message")), answer=answer)
     return answer
 
 
@@ -96,4 +89,4 @@ def _error(message: str, status: int = 0, answer: Answer | None = None) -> Agent
     return faults.of_api(AGENT, text, status=code or None, answer=answer)
 
 
-AGENT = protocol.brought("gemini", start=start, read=read, watch=watch)
+AGENT = protocol.brought("gemini", start, read, watch)

@@ -6,7 +6,6 @@ Facts measured with 1.18.33 against a scripted API.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kern.agents import faults, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Start
@@ -17,7 +16,7 @@ _PATIENCE = "OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS"
 _ROLE = "kern"  # one of its own: what a person allows their own roles does not count
 # What would have to be asked is refused, and that ends the run: so nothing is left to ask.
 _FREE = {"*": "allow", "question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
-_TOKENS = {"input": "input", "output": "output"}
+_TOKENS = {"input": "input", "output": "output", "reasoning": "reasoning"}
 _TOKENS |= {"cache_read_input": "read", "cache_creation_input": "write"}
 _LOGGED = re.compile(r'timestamp=\S+ .*\berror(?:\.\w+)?="(?:\w*Error: )?((?:[^"\\]|\\.)*)"')
 
@@ -60,9 +59,10 @@ def watch(value: Object) -> Act | None:
     """A call is seen when it has ended, tokens when a step has. While it asks a failing API again,
     up to an hour where that says so, its log alone tells.
     """
-    error = _logged(value)  # of a full context it makes a summary
-    if isinstance(error, protocol.AtLimit | protocol.Unusable):
-        raise error
+    if "stream error" in str(value.get("log", "")):
+        error = faults.of_api(AGENT, _logged(value))  # of a full context it makes a summary
+        if isinstance(error, protocol.AtLimit | protocol.Unusable):
+            raise error
     match value:
         case {"type": "tool_use", "part": dict(part)}:
             details = transcript.part(transcript.part(part, "state"), "input")
@@ -72,20 +72,17 @@ def watch(value: Object) -> Act | None:
     return None
 
 
-def _logged(value: Object) -> AgentError | None:
-    """A request that failed, by a line of the log."""
-    logged = _LOGGED.search(str(value.get("log", "")))
-    if not logged or "stream error" not in str(value["log"]):
-        return None
-    return faults.of_api(AGENT, logged[1].replace('\\"', '"'))
+def _logged(value: Object) -> str:
+    """The error that a line of the log tells."""
+    error = _LOGGED.search(str(value.get("log", "")))
+    return error[1].replace('\\"', '"') if error else ""
 
 
 def read(objects: Iterable[Object], end: Ended) -> Answer:
     """The texts of the last step are the answer."""
-    session = log = ""
-    texts, steps, errors = list[str](), list[Object](), list[Object]()
+    log, texts, steps, errors = "", list[str](), list[Object](), list[Object]()
     for value in objects:
-        session = session or str(value.get("sessionID") or "")
+        log = _logged(value) or log
         match value:
             case {"type": "step_start"}:
                 texts.clear()
@@ -96,12 +93,10 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
                 errors.clear()
             case {"type": "error", "error": dict(error)} if error:
                 errors.append(error)
-            case {"log": str(line)} if _LOGGED.search(line):
-                log = line
     if not steps and not errors:
-        raise faults.unanswered(AGENT, replace(end, stderr=log))
+        raise faults.unanswered(AGENT, end._replace(stderr=log))
     cost = transcript.total(step.get("cost") for step in steps)
-    answer = Answer("\n".join(texts), cost, len(steps), session, _tokens(steps))
+    answer = Answer("\n".join(texts), cost, len(steps), _tokens(steps))
     if errors:
         raise _error(errors[0], log, answer)
     if (reason := steps[-1].get("reason")) in ("length", "content-filter", "tool-calls"):
@@ -112,22 +107,15 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
 def _error(error: Object, log: str, answer: Answer) -> AgentError:
     """What it says of a model that it does not know is in its log alone."""
     data = transcript.part(error, "data")
-    message = str(data.get("message") or error.get("name"))
-    logged = _LOGGED.search(log)
-    if "Unexpected server error" in message and logged:
-        message = logged[1].replace('\\"', '"')
-    if error.get("name") == "ContextOverflowError":
-        message = f"context window: {message}"
+    message = f"{error.get('name')}: {data.get('message') or 'no message'}"
+    message = log if log and "Unexpected server error" in message else message
     status = transcript.whole(data.get("statusCode")) or None
     return faults.of_api(AGENT, message, status=status, answer=answer)
 
 
 def _tokens(steps: Iterable[Object]) -> dict[str, int]:
     counts = [transcript.part(step, "tokens") for step in steps]
-    flat = [{**one, **transcript.part(one, "cache")} for one in counts]
-    found = transcript.tokens(flat, _TOKENS)
-    thought = sum(transcript.whole(one.get("reasoning")) for one in counts)
-    return found | {"output": found.get("output", 0) + thought}
+    return transcript.tokens([one | transcript.part(one, "cache") for one in counts], _TOKENS)
 
 
-AGENT = protocol.brought("opencode", start=start, read=read, watch=watch)
+AGENT = protocol.brought("opencode", start, read, watch)

@@ -3,8 +3,7 @@
 Facts measured with 0.74.2 against a scripted API.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from kern.agents import faults, protocol, transcript
 from kern.agents.protocol import Answer, Call, Ended, Start
@@ -15,7 +14,7 @@ from kern.model import Act, Stage
 # its .pi/SYSTEM.md and .pi/APPEND_SYSTEM.md, which are read whatever the flags.
 _UNTOUCHED = ("--no-extensions", "--no-skills", "--no-prompt-templates", "--system-prompt", "")
 # With each token it prints the whole message again: of a file of 20 KB that makes 200 MB.
-_SHORT = """"$@" | grep --line-buffered -E '^\\{"type":"(session|message_end)"'"""
+_SHORT = """"$@" | grep --line-buffered -E '^\\{"type":"message_end"'"""
 _TOKENS = {"input": "input", "output": "output", "cache_read_input": "cacheRead"}
 _TOKENS |= {"cache_creation_input": "cacheWrite"}
 
@@ -33,31 +32,28 @@ def start(call: Call) -> Start:
 
 
 def watch(value: Object) -> Act | None:
-    match value:
-        case {"type": "message_end", "message": {"role": "assistant", **said}}:
-            asked = (one for one in transcript.parts(said, "content") if "arguments" in one)
-            calls = tuple(transcript.call(one.get("name"), one["arguments"]) for one in asked)
-            used = transcript.tokens([transcript.part(said, "usage")], _TOKENS)
-            return Act(str(said.get("responseId") or said.get("timestamp")), calls, used)
-    return None
+    if not (message := _reply(value)):
+        return None
+    asked = (one for one in transcript.parts(message, "content") if "arguments" in one)
+    calls = tuple(transcript.call(one.get("name"), one["arguments"]) for one in asked)
+    used = transcript.tokens([transcript.part(message, "usage")], _TOKENS)
+    return Act(str(message.get("responseId") or message.get("timestamp")), calls, used)
+
+
+def _reply(value: Object) -> Object:
+    """A message of the agent's; empty where it is none."""
+    message = transcript.part(value, "message") if value.get("type") == "message_end" else {}
+    return message if message.get("role") == "assistant" else {}
 
 
 def read(objects: Iterable[Object], end: Ended) -> Answer:
     """Of the agent's messages the last counts; a request that was tried again is one as well."""
-    session, replies = "", list[Mapping[Any, Any]]()
-    for value in objects:
-        match value:
-            case {"type": "session", "id": str(session)}:
-                pass
-            case {"type": "message_end", "message": {"role": "assistant", **message}}:
-                replies.append(message)
-    if not replies:
+    if not (replies := [*filter(None, map(_reply, objects))]):
         raise faults.unanswered(AGENT, end)
     last, usage = replies[-1], [transcript.part(message, "usage") for message in replies]
     texts = (str(one["text"]) for one in transcript.parts(last, "content") if "text" in one)
     cost = transcript.total(transcript.part(one, "cost").get("total") for one in usage)
-    tokens = transcript.tokens(usage, _TOKENS)
-    answer = Answer("\n".join(texts), cost, len(replies), session, tokens)
+    answer = Answer("\n".join(texts), cost, len(replies), transcript.tokens(usage, _TOKENS))
     reason = last.get("stopReason")
     if reason == "error":
         raise faults.of_api(AGENT, str(last.get("errorMessage") or reason), answer=answer)
@@ -66,4 +62,4 @@ def read(objects: Iterable[Object], end: Ended) -> Answer:
     return answer
 
 
-AGENT = protocol.brought("pi", start=start, read=read, watch=watch)
+AGENT = protocol.brought("pi", start, read, watch)

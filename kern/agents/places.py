@@ -5,7 +5,7 @@ hosts that belong to them, as tables (`facts.toml`); and what that comes to on a
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kern.model import Needs
@@ -15,8 +15,7 @@ _NAMED_KEY = re.compile(r'env_key\s*=\s*"(\w+)"|\{env:(\w+)\}|"apiKey"\s*:\s*"(\
 _HELPER = re.compile(r'"apiKeyHelper"\s*:\s*("(?:[^"\\]|\\.)*")')  # prints claude's key
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     folder: str = ""  # `~/.codex`
     variable: str = ""  # of the environment: names another folder
     below: str = ""  # what comes below that one
@@ -24,7 +23,7 @@ class Place:
     settings: Sequence[str] = ()  # those that it, and the next session, obeys
     fetched: Sequence[str] = ()  # settings that must not be there empty
     # JSON files of which it needs these keys of the top level alone.
-    excerpts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    excerpts: Mapping[str, Sequence[str]] = {}
     files: Sequence[str] = ()  # variables that name a file of settings
     variables: Sequence[str] = ()  # that it has, or where they end in `_` their beginnings
     hosts: Sequence[str] = ()
@@ -57,7 +56,8 @@ def needs(
         hosts += place.hosts
     own = "\n".join(text(path) for path in settings if path.endswith((".json", ".jsonc", ".toml")))
     names = (next(filter(None, groups)) for groups in _NAMED_KEY.findall(own))
-    urls = [env[name] for name in sorted(env) if _is_endpoint(name, variables)]
+    begins = tuple(one for one in variables if one.endswith("_"))
+    urls = (env[one] for one in sorted(env) if one.startswith(begins) and one.endswith("_BASE_URL"))
     return Needs(
         login=tuple(login),
         settings=tuple(settings),
@@ -66,11 +66,6 @@ def needs(
         commands=tuple(json.loads(one, strict=False) for one in _HELPER.findall(own)),
         hosts=(*hosts, *filter(None, map(host, (*_BASE_URL.findall(own), *urls)))),
     )
-
-
-def _is_endpoint(name: str, variables: Iterable[str]) -> bool:
-    is_known = any(name.startswith(one) for one in variables if one.endswith("_"))
-    return is_known and name.endswith("_BASE_URL")
 
 
 def own_endpoint(needs: Needs, places: Iterable[Place]) -> str:

@@ -1,6 +1,4 @@
-"""What kern asks of an agent CLI: `start` says what to run, `read` what came of it; the rest is a
-table.
-"""
+"""What kern asks of an agent CLI: `start` says what to run, `read` what came of it."""
 
 import importlib
 import re
@@ -20,8 +18,7 @@ from kern.models import Endpoint
 # ---------------------------------------------------------------- one process
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One process of an agent, as kern wants it. The prompt goes to its stdin."""
 
     program: str
@@ -32,8 +29,7 @@ class Call:
     folder: str = ""  # where the files of `Start` lie
     budget: float = 0  # US dollars, 0 for none
     patience: float = 0  # seconds that a command of its shell may take, 0 for its own choice
-    mark: str = ""  # random, another for each process
-    given: Mapping[str, str] = field(default_factory=dict)  # the environment that kern has
+    given: Mapping[str, str] = {}  # the environment that kern has
     root: str = ""  # the top level, where it is started
     obeyed: Sequence[str] = ()  # what is there of the project's files that it obeys
     nests: bool = True  # a sandbox that it makes can be: not within every one of kern's
@@ -48,8 +44,7 @@ class Start(NamedTuple):
     files: Mapping[str, str] = {}  # below `Call.folder`, by name
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How the agent's process came to its end."""
 
     code: int  # negative: the signal that ended it
@@ -58,16 +53,13 @@ class Ended:
     timed_out: str = ""  # what of its time was over when kern ended it
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """`cost_usd`, `turns`: where the CLI tells them."""
 
     text: str = ""
     cost_usd: float | None = None
     turns: int | None = None
-    session: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)  # by kind
-    version: str = ""
+    tokens: Mapping[str, int] = {}  # by kind
     denied: tuple[str, ...] = ()  # calls that were refused
     sent_back: int = 0  # how often a red gate let it not end yet
 
@@ -76,7 +68,7 @@ class Answer:
         """For the stage file: `jq .result` and `jq .total_cost_usd` read it whoever answered."""
         found = {"type": "result", "result": self.text, "total_cost_usd": self.cost_usd}
         used = {f"{kind}_tokens": count for kind, count in self.tokens.items()}
-        return {**found, "num_turns": self.turns, "session_id": self.session, "usage": used}
+        return {**found, "num_turns": self.turns, "usage": used}
 
 
 @dataclass(eq=False)
@@ -89,9 +81,6 @@ class AgentError(Exception):
     away: bool = False  # it is the API, or the network; what passes may take hours
     resets_at: int | None = None  # epoch seconds, where it tells
     after: float = 0  # the same, in seconds from now
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class TryAgain(AgentError):
@@ -129,16 +118,15 @@ class Agent:
     # would go on without end.
     watch: Callable[[Object], Act | None] = lambda value: None
     objects: Callable[[BinaryIO], Iterable[Object]] = transcript.objects
-    # Why it would not work for this user without a person beside it: raises Unusable.
-    admit: Callable[..., None] = lambda env, *, root: None
 
     install: str  # what a person types
     login: str  # what a person does who is not logged in
     program: str = ""  # what is started: a name on PATH, or a path; empty: its name
     variable: str = ""  # of the environment: names the program to start in its place
-    oldest: tuple[int, ...] = ()  # version that works; empty where it has none
+    oldest: list[int] = field(default_factory=list)  # version that works; empty where it has none
     status: Sequence[str] = ()  # its arguments that print whether it is logged in
     logged_out: str = ""  # a pattern of what these print where it is not
+    as_root: str = ""  # a variable without which it will not work unattended as root
     keys: Sequence[str] = ()  # variables that hold a key, so that it needs no login
 
     tools: Mapping[str, Sequence[str]]  # by role, as a person reads them; the judge's for others
@@ -156,14 +144,12 @@ class Agent:
     def __post_init__(self) -> None:
         self.program = self.program or self.name
         self.variable = self.variable or f"KERN_{self.name.upper()}"
-        self.oldest = tuple(self.oldest)
 
     def offers(self, role: Role) -> Sequence[str]:
         return self.tools.get(role, self.tools[Aide.JUDGE])
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """An agent as a run starts it."""
 
     agent: Agent
@@ -172,14 +158,8 @@ class Program:
 
 DEFAULT = "claude"
 ENDPOINT = "http"  # by an endpoint of the settings
-AGENTS = {  # modules, loaded when they are used
-    name: f"kern.agents.{name}" for name in (DEFAULT, "codex", "gemini", ENDPOINT, "opencode", "pi")
-}
-_MODELS = {
-    DEFAULT: r"(opus|sonnet|haiku|claude)\b",
-    "codex": r"(gpt|o\d|codex)\b",
-    "gemini": r"gemini\b",
-}
+AGENTS = (DEFAULT, "codex", "gemini", ENDPOINT, "opencode", "pi")  # modules, loaded when used
+_MODELS = {DEFAULT: "opus|sonnet|haiku|claude", "codex": r"gpt|o\d|codex", "gemini": "gemini"}
 OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 
@@ -187,35 +167,27 @@ def facts() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
 
 
-def brought(name: str, **own: Any) -> Agent:
+def brought(name: str, start: Any, read: Any, watch: Any, **own: Any) -> Agent:
     """An agent that kern brings: its functions, and what `facts.toml` says of it."""
     table = facts()
-    for place in table[name].get("places", ()):
-        more = table["vendors"] if place.pop("vendors", False) else {}
-        place |= {key: [*place.get(key, ()), *words] for key, words in more.items()}
-    places = {"places": [Place(**place) for place in table[name].pop("places", ())]}
-    return Agent(name=name, **places | table[name] | own)
+    row = table[name]
+    places = [*row.pop("places", ()), *([table["vendors"]] if row.pop("vendors", False) else ())]
+    facets = {"places": [Place(**place) for place in places]} | row | own
+    return Agent(name=name, start=start, read=read, watch=watch, **facets)
 
 
 def foreign(model: str, agent: str) -> bool:
     """Whether it is the name of one vendor's model, and the agent is another one's."""
-    whose = [name for name, names in _MODELS.items() if re.match(names, model)]
+    whose = [name for name, names in _MODELS.items() if re.match(rf"({names})\b", model)]
     return bool(whose) and agent not in whose
 
 
 def know(commands: Mapping[str, Agent], endpoint: Endpoint | None) -> None:
-    """From now on `find` knows these, too, and no others of a person's or project's own. Raises
-    UsageError for a name that is taken.
-    """
-    if clashes := sorted(commands.keys() & AGENTS.keys()):
-        raise UsageError(
-            f"commands.{clashes[0]} has the name of an agent that kern brings",
-            hint="give it another name, in [commands] of kern.toml",
-        )
+    """From now on `find` knows these, before those that kern brings, and no others than these."""
     OWN.clear()
     OWN.update(commands)
     if endpoint:
-        OWN[ENDPOINT] = importlib.import_module(AGENTS[ENDPOINT]).agent(endpoint)
+        OWN.setdefault(ENDPOINT, importlib.import_module("kern.agents.http").agent(endpoint))
 
 
 def find(name: str) -> Agent:
@@ -225,11 +197,11 @@ def find(name: str) -> Agent:
     if name not in AGENTS:
         names = ", ".join(dict.fromkeys((*AGENTS, *OWN)))
         raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {names}")
-    agent: Agent = importlib.import_module(AGENTS[name]).AGENT
+    agent: Agent = importlib.import_module(f"kern.agents.{name}").AGENT
     return agent
 
 
-def version(text: str) -> tuple[int, ...]:
+def version(text: str) -> list[int]:
     """The first version number in a text, as three numbers; empty where there is none."""
     match = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
-    return tuple(map(int, match.groups())) if match else ()
+    return [*map(int, match.groups())] if match else []

@@ -1,22 +1,19 @@
 """What an agent printed, as JSON objects, and the values in them."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 Object = dict[str, Any]
 
 LINE_LIMIT = 1 << 22  # bytes of a line; a longer one holds what a command printed
-WHOLE_LIMIT = 1 << 24  # bytes; nothing longer is read at once
 KINDS = ("input", "output", "cache_creation_input", "cache_read_input")  # of tokens
 _SAME = dict(zip(KINDS, KINDS, strict=True))
-_SHOWN = 1 << 12  # bytes of a line of a log
+_SHOWN = 1 << 16  # bytes of a line that is no object
 _LONGEST = 300  # characters of what a call was given
 # What says most about a call, the first that is there.
-_TELLING = (
-    *("command", "filePath", "file_path", "notebook_path", "pattern", "url", "query"),
-    *("description", "path", "prompt", "tool"),
-)
+_TELLS = "command filePath file_path notebook_path pattern url query description path prompt tool"
 
 
 def objects(file: BinaryIO) -> Iterator[Object]:
@@ -29,9 +26,6 @@ def objects(file: BinaryIO) -> Iterator[Object]:
 def line(data: bytes) -> Object:
     """What is no object, as a log has it, is the `log` of one."""
     return parsed(data) or {"log": data[:_SHOWN].decode("utf-8", "replace").rstrip()}
-
-
-# ---------------------------------------------------------------- values
 
 
 def parsed(text: str | bytes) -> Object:
@@ -72,19 +66,16 @@ def total(values: Iterable[object]) -> float | None:
     return sum(number(value) or 0 for value in values) or None
 
 
-def tokens(
-    messages: Iterable[Mapping[str, Any]], names: Mapping[str, str] = _SAME
-) -> dict[str, int]:
+def tokens(usages: Iterable[Object], names: Mapping[str, str] = _SAME) -> dict[str, int]:
     """By kind, as far as they tell. `names`: what the CLI calls each kind."""
-    counts = dict[str, int]()
-    for one in messages:
-        for kind in (kind for kind in names if names[kind] in one):
-            counts[kind] = counts.get(kind, 0) + whole(one[names[kind]])
-    return counts
+    counts = Counter[str]()
+    for one in usages:
+        counts.update({kind: whole(one[name]) for kind, name in names.items() if name in one})
+    return dict(counts)
 
 
 def call(name: object, arguments: object = None) -> str:
     """`bash make test`: the tool, and what says most of what it was given."""
     texts = arguments if isinstance(arguments, dict) else {}
-    telling = next((text for key in _TELLING if isinstance(text := texts.get(key), str)), "")
+    telling = next((text for key in _TELLS.split() if isinstance(text := texts.get(key), str)), "")
     return f"{name} {telling[:_LONGEST]}".strip()

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,60 +50,57 @@ class Folder(NamedTuple):
 class Guess(NamedTuple):
     """A command that may be a gate."""
 
-    name: str
+    name: str  # its purpose, until it has one of its own
     command: str  # for sh, at the top level
     why: str  # the file that told of it
     room: bool = True  # False: of no use there, since a daemon outside does the work
+    family: str = ""  # empty: what it does stands for any other's
+    kind: str = ""
+    ended: Result | None = None  # where it was run
 
-
-class _Hint(NamedTuple):
-    """A guess before it has a name."""
-
-    family: str  # empty: what it does stands for any other's
-    purpose: str
-    kind: str
-    command: str  # in its folder
-    why: str  # the file, below the folder
-    does: str = ""  # what the command runs, where that is known
+    @property
+    def line(self) -> str:
+        """As kern.toml has it: a comment that says why where it does not pass here. What was not
+        tried is the person's to judge.
+        """
+        run, end = plain.data(self.command, indent=None), self.ended
+        setting = f"{self.name} = {run if self.room else f'{{ run = {run}, room = false }}'}"
+        if end and end.red:
+            last = next(iter(end.closed), result.telling(end.output, _SHOWN))
+            return f"# {setting}  # {': '.join(filter(None, (result.outcome(end), last)))}"
+        return setting + (f"  # {plain.span(end.seconds)}" if end else "")
 
 
 def guesses(folders: Iterable[Folder]) -> tuple[Guess, ...]:
     """What may be gates, the top level's first; nothing that a folder above does as well."""
-    guess: dict[str, Guess] = {}
+    named: dict[str, Guess] = {}
     done: dict[str, set[tuple[str, str]]] = {}
     for folder in sorted(folders, key=lambda one: (one.path.count("/"), one.path)):
         above = set[tuple[str, str]]()
         for path, pairs in done.items():
             above |= pairs if not path or folder.path.startswith(f"{path}/") else set()
-        mine, hints = done.setdefault(folder.path, set()), list[_Hint]()
-        for hint in (*_named(folder), *_rules(folder)):
-            taken_names = mine if hint.family in _KINDS["parts"]["apart"] else mine | above
-            same = {(hint.family, hint.purpose), ("", hint.purpose), ("", "check")}
-            if same.isdisjoint(taken_names) and ("", "check") not in above:
-                mine.add((hint.family, hint.purpose))
-                hints.append(hint)
-        purposes = [hint.purpose for hint in hints]
-        for hint in hints:
-            alone = purposes.count(hint.purpose) == 1
-            name = _free_name(folder.path, hint, guess, alone=alone)
-            command, why = hint.command, hint.why
-            if folder.path:
-                command = f"cd {shlex.quote(folder.path)} && {command}"
-                why = f"{folder.path}/{why}"
-            guess[name] = Guess(name, command, why, not DAEMON.search(hint.does))
-    return tuple(guess.values())
+        mine, new = done.setdefault(folder.path, set()), list[Guess]()
+        for guess in (*_named(folder), *_rules(folder)):
+            taken = mine if guess.family in _KINDS["parts"]["apart"] else mine | above
+            same = {(guess.family, guess.name), ("", guess.name), ("", "check")}
+            if same.isdisjoint(taken) and ("", "check") not in above:
+                mine.add((guess.family, guess.name))
+                new.append(guess)
+        purposes = [guess.name for guess in new]
+        for guess in new:
+            name = guess.name if purposes.count(guess.name) == 1 else f"{guess.kind}-{guess.name}"
+            command, why = guess.command, guess.why
+            if path := folder.path:
+                part = re.sub(r"[^A-Za-z0-9_]+", "-", path).strip("-") or "part"
+                name, why = f"{part}-{name}", f"{path}/{why}"
+                command = f"cd {shlex.quote(path)} && {command}"
+            names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+            name = next(one for one in names if one not in named)
+            named[name] = guess._replace(name=name, command=command, why=why)
+    return tuple(named.values())
 
 
-def _free_name(path: str, hint: _Hint, in_use: Collection[str], *, alone: bool) -> str:
-    """The purpose, with the tool or the part where that is not enough."""
-    base = hint.purpose if alone else f"{hint.kind}-{hint.purpose}"
-    if path:
-        base = f"{re.sub(r'[^A-Za-z0-9_]+', '-', path).strip('-') or 'part'}-{base}"
-    names = (base, *(f"{base}-{number}" for number in range(2, len(in_use) + 3)))
-    return next(name for name in names if name not in in_use)
-
-
-def _named(folder: Folder) -> Iterator[_Hint]:
+def _named(folder: Folder) -> Iterator[Guess]:
     """What the project has named itself."""
     for family, row in _NAMED.items():
         why = next((name for name in row["files"] if name in folder.files), "")
@@ -119,7 +116,8 @@ def _named(folder: Folder) -> Iterator[_Hint]:
                 kind = runner.get("kind", family)
                 if word == "test" and kind != "bun" and not whole:
                     command = command.replace("run test", "test")  # as people type it
-                yield _Hint("" if whole else family, purpose, kind, command, why, does)
+                room = not DAEMON.search(does)
+                yield Guess(purpose, command, why, room, "" if whole else family, kind)
 
 
 def _with_scripts(name: str, text: str) -> str:
@@ -140,7 +138,7 @@ def _recipe(text: str) -> str:
     return at[0] if at else ""
 
 
-def _rules(folder: Folder) -> Iterator[_Hint]:
+def _rules(folder: Folder) -> Iterator[Guess]:
     """What the files of tools tell."""
     for family, rows in _RULES.items():
         run = _runner(family, folder).get("run", "")
@@ -149,7 +147,7 @@ def _rules(folder: Folder) -> Iterator[_Hint]:
             misses = "also" in row and not _first(row["also"], folder.files)
             if why and not misses and not ("alone" in row and run and not run.endswith("/")):
                 command = _command(row, run, folder)
-                yield _Hint(family, row["purpose"], row["kind"], command, why)
+                yield Guess(row["purpose"], command, why, True, family, row["kind"])
 
 
 def _runner(family: str, folder: Folder) -> Mapping[str, Any]:
@@ -188,35 +186,9 @@ def matches(name: str, pattern: str) -> bool:
     return name.count("/") == pattern.count("/") and fnmatchcase(name, pattern)
 
 
-# ---------------------------------------------------------------- a first kern.toml
-
-
-class Proposal(NamedTuple):
-    """A guess, and how it ended where it was run."""
-
-    guess: Guess
-    ended: Result | None = None
-
-    @property
-    def gate(self) -> bool:
-        """Whether it is to be one: what was not tried is the person's to judge."""
-        return self.ended is None or not self.ended.red
-
-    @property
-    def line(self) -> str:
-        """As kern.toml has it: a comment that says why where it does not pass here."""
-        run, end = plain.data(self.guess.command, indent=None), self.ended
-        value = run if self.guess.room else f"{{ run = {run}, room = false }}"
-        setting = f"{self.guess.name} = {value}"
-        if end is None or self.gate:
-            return setting + (f"  # {plain.span(end.seconds)}" if end else "")
-        last = next(iter(end.closed), result.telling(end.output, _SHOWN))
-        return f"# {setting}  # {': '.join(filter(None, (result.outcome(end), last)))}"
-
-
-def kern_toml(example: str, proposals: Sequence[Proposal]) -> str:
+def kern_toml(example: str, proposed: Sequence[Guess]) -> str:
     """The example with what was found in place of its gates."""
-    lines = [one.line for one in proposals]
     head, table, rest = example.partition("[gates]\n")
     shown, _, rest = rest.partition("\n\n")
-    return "\n".join((head + table.rstrip(), *(lines or [shown]), "", rest))
+    lines = [one.line for one in proposed] or [shown]
+    return "\n".join((head + table.rstrip(), *lines, "", rest))

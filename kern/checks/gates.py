@@ -47,20 +47,19 @@ class Gates:
     def run(self, gate: Gate, exact: str, *, before: bool = False) -> Result:
         """Where `exact` lies. `before`: the task, whose stage files its output is none of."""
         room = self.furnish(exact, gate.room)
+        if room and gate.hidden:
+            room = replace(room, laid=Path(gate.hidden).expanduser())
         end = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
-        return replace(end, strict=gate.strict, known_red=gate.known_red)
+        return replace(end, strict=gate.strict, known_red=bool(gate.red))
 
     def remember(self, gate: Gate, tree: str, end: Result) -> Result:
         self._ended[tree, gate.name, gate.command] = end
         return end
 
-    def outside(self, gate: Gate) -> Result:
-        """How it ends where no sandbox holds it."""
-        return replace(self, hold=unheld)._run(gate, f"outside-{_name(gate)}")
-
-    def beside(self, gate: Gate) -> Result:
-        """How it ends on all that lies in the working tree."""
-        return self._run(gate, f"tree-{_name(gate)}")
+    def beside(self, gate: Gate, *, held: bool = True) -> Result:
+        """How it ends on all that lies in the working tree; where no sandbox holds it."""
+        where = self if held else replace(self, hold=unheld)
+        return where._run(gate, f"{'tree' if held else 'outside'}-{_name(gate)}")
 
     def _run(self, command: Gate, name: str, room: Room | None = None) -> Result:
         env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told

@@ -3,8 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
-from enum import IntEnum
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from kern import plain
@@ -13,30 +12,29 @@ _TABLE = tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-
 TEST = "|".join(_TABLE["tests"].values())
 
 
-class Weight(IntEnum):
-    """How much a file counts."""
-
-    NONE = 0
-    OLD = 1  # where it was there before
-    NEW = 2  # a new one, too
-
-
-def weight(path: str, keep: Sequence[str] = (), by_gates: Collection[str] = ()) -> Weight:
-    """`keep`: files, and folders, that a person adds to the table; `named`: by a gate."""
+def counts(path: str, keep: Sequence[str], by_gates: Collection[str], *, new: bool) -> bool:
+    """Whether a change is measured by it, or by a `new` one. `keep`: files, and folders, that a
+    person adds to the table; `by_gates`: what those name.
+    """
     is_kept = any(f"{path}/".startswith(f"{one.rstrip('/')}/") for one in keep)
-    if is_kept or _is("settings", path):
-        return Weight.NEW
-    counts = _is("tests", path) or (path in by_gates and _is("named", path))
-    return Weight.OLD if counts else Weight.NONE
+    is_old = _is("tests", path) or (path in by_gates and _is("named", path))
+    return is_kept or _is("settings", path) or (is_old and not new)
 
 
-def part(path: str, old: bytes, new: bytes) -> bytes | None:
-    """The new file with what counts of it as in the old one; None where that is the same."""
+def differs(path: str, old: bytes, new: bytes) -> bool:
+    """Whether what counts of a file of which only a part does is another."""
     name = path.rpartition("/")[2]
     if head := _TABLE["tables"].get(name):
-        return _with_tables(head, plain.decode(old), plain.decode(new))
-    keys = _TABLE["keys"].get(name)
-    return _with_keys(keys, old, new) if keys else None
+        return _tables(head, plain.decode(old)) != _tables(head, plain.decode(new))
+    keys = _TABLE["keys"].get(name, ())
+    try:
+        was, now = (json.loads(one) if keys else {} for one in (old, new))
+        scripts = was.get("scripts", {}).items()  # a new one is run by no gate of before
+        return any(now.get("scripts", {}).get(one) != what for one, what in scripts) or any(
+            was.get(key) != now.get(key) for key in keys if key != "scripts"
+        )
+    except (ValueError, AttributeError):  # no JSON, or not of that form
+        return True
 
 
 def of(kind: str, paths: Collection[str]) -> list[str]:
@@ -48,29 +46,5 @@ def _is(kind: str, path: str) -> bool:
     return any(re.search(pattern, path) for pattern in _TABLE[kind].values())
 
 
-def _with_tables(head: str, old: str, new: str) -> bytes | None:
-    def tables(text: str, *, counting: bool) -> Iterator[str]:
-        for one in re.split(r"(?m)^(?=\[)", text):
-            if bool(re.match(head, one)) is counting:
-                yield one.strip()
-
-    before = [*tables(old, counting=True)]
-    if before == [*tables(new, counting=True)]:
-        return None
-    parts = filter(None, (*tables(new, counting=False), *before))
-    return plain.encode("\n\n".join(parts) + "\n")
-
-
-def _with_keys(keys: Sequence[str], old: bytes, new: bytes) -> bytes | None:
-    """A script that is new counts for nothing: no gate of before runs it."""
-    try:
-        was, now = json.loads(old), json.loads(new)
-        merged = {key: was[key] for key in keys if key in was}
-        if "scripts" in now:
-            merged["scripts"] = {**now["scripts"], **was.get("scripts", {})}
-        if merged == {key: now[key] for key in keys if key in now}:
-            return None
-        rest = {key: value for key, value in now.items() if key not in keys}
-    except (ValueError, TypeError, AttributeError):  # no JSON, or not of that form: all of it
-        return old
-    return json.dumps({**rest, **merged}, indent=2).encode()
+def _tables(head: str, text: str) -> list[str]:
+    return [one.strip() for one in re.split(r"(?m)^(?=\[)", text) if re.match(head, one)]

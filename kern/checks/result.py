@@ -42,22 +42,16 @@ class Red:
         """
         if other is None or self.name == HIDDEN:
             return False
-        return self._essence() == other._essence()
-
-    def _essence(self) -> tuple[str, int | None, str]:
-        return self.name, self.code, " ".join(re.sub(_PASSING, "#", self.output).split())
+        mine, theirs = (re.sub(_PASSING, "#", one.output).split() for one in (self, other))
+        return (self.name, self.code, mine) == (other.name, other.code, theirs)
 
 
 def objection(result: Result) -> str:
     """Why the attempt has failed, for its note."""
-    before = {
-        True: ", was red before",
-        False: ", was green before the task",
-        None: "" if result.strict else ", how it was before the task is not known to this run",
-    }[result.red_before]
+    before = ", was red before" if result.red_before else ", was green before the task"
     is_own = result.name.startswith("gate `")  # a task's own, which says what done means
-    how = result.how + before * (not is_own or result.red_before is not True)
-    return f"{result.name} is red ({how}){_last(result)}"
+    is_told = result.red_before is False or (result.red_before and not is_own)
+    return f"{result.name} is red ({result.how}{before if is_told else ''}){_last(result)}"
 
 
 def refusal(results: Sequence[Result]) -> tuple[str, str]:
@@ -155,9 +149,3 @@ def combined(first: Result, second: Result) -> Result:
     spent = first.seconds + second.seconds
     flaky = "" if second.red else f"red at first ({first.how}){_last(first)}"
     return replace(second, seconds=spent, flaky=flaky)
-
-
-def risks(results: list[Result], flaky_before: set[str]) -> str:
-    """What the proof of a change says of gates that were not `known` to be flaky before it."""
-    new = [result.name for result in results if result.flaky and result.name not in flaky_before]
-    return f"; a risk of this change: {plain.some(new)} was not flaky before it" if new else ""

@@ -22,16 +22,9 @@ def stop(folder: Path, *, now: bool) -> None:
     holder, tree = lock.holder(git_dir), git_dir / lock.TREE
     if holder is None or not holder.run:
         raise KernError(f"no run in progress in {root}", hint="kern status")
-    if holder.host != lock.HOST:
-        raise KernError(
-            f"the lock here belongs to pid {holder.pid} on host {holder.host}",
-            hint=f"ask there; if that run is gone: rm {git_dir / lock.HOLDER}",
-        )
     if not process.holds(holder.pid, tree):
-        raise KernError(
-            f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock",
-            hint="kern, which takes it over",
-        )
+        what = f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock"
+        raise KernError(what, hint="kern, which takes it over")
     target = f"the run with pid {holder.pid} on branch {plain.line(holder.branch)}"
     if not now:
         again = "was asked to stop already: it " * control.asked(git_dir, holder.run)

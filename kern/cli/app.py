@@ -1,13 +1,12 @@
 """The command line as typer has it: one app, whose usual command is `run`."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from kern import plain
+from kern import plain, toml
 from kern.errors import KernError, UsageError
 
 
@@ -41,21 +40,13 @@ class Commands(TyperGroup):
 def _unknown(word: str, commands: list[str]) -> KernError:
     import difflib
 
-    if what := _gone(word):
+    if what := toml.gone("words", word):
         return UsageError(f"kern {word} is gone", hint=what)
     near = difflib.get_close_matches(word.lower(), commands, 1, 0.65)
     hint = f"type kern {near[0]}" if near else f'kern add "{word[:60]}", or kern --help'
     return UsageError(
         f"{plain.line(word, 60)!r} is neither a number of iterations nor a command", hint=hint
     )
-
-
-def _gone(word: str) -> str:
-    """What does now what an earlier kern did by that word."""
-    import tomllib
-
-    text = Path(__file__).with_name("gone.toml").read_text("utf-8")
-    return str(tomllib.loads(text).get(word, ""))
 
 
 app = typer.Typer(
@@ -82,7 +73,7 @@ def call(argv: list[str]) -> int:
         near: Any = getattr(exc, "possibilities", False)
         if near is False:
             raise UsageError(exc.format_message(), hint=hint) from None
-        if what := _gone(option):
+        if what := toml.gone("words", option):
             raise UsageError(f"{option} is gone", hint=what) from None
         hint = f"type {near[0]}  ({hint})" if near else hint
         raise UsageError(f"no such option: {plain.line(option, 60)}", hint=hint) from None

@@ -87,7 +87,7 @@ def run(
 
 @app.command(rich_help_panel="Run")
 def plan(
-    goal: Annotated[str | None, Argument(help="A text, a FILE.md, or - : standard input.")] = None,
+    goal: Annotated[str | None, Argument(help="What you want; else what SPEC.md states.")] = None,
     review: Annotated[bool, Option("--review", help="What is missing of the goal?")] = False,
     improve: Annotated[bool, Option("--improve", help="Propose one improvement.")] = False,
     yes: options.Yes = False,
@@ -100,13 +100,14 @@ def plan(
     from kern.cli import plan as planning
     from kern.cli.asking import leave
     from kern.models import of_options
-    from kern.stages.proposal import Mode
+    from kern.pipeline.site import Options
+    from kern.stages.plan import Mode
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
-    by = of_options(model or (), agent or ())
-    return planning.plan(Path.cwd(), goal, leave(trust), by, mode, yes=yes, dry=dry_run)
+    chosen = Options(models=of_options(model or (), agent or ()), leave=leave(trust))
+    return planning.plan(Path.cwd(), goal, mode, chosen, yes=yes, dry=dry_run)
 
 
 @app.command(rich_help_panel="Run")
@@ -133,7 +134,6 @@ def add(
 ) -> None:
     """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import tasks
-    from kern.spec import commands
 
     if ((yes or dry_run) and task != "-") or ((after or gate or judge) and task == "-"):
         raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
@@ -141,8 +141,7 @@ def add(
         if task == "-":
             tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
         else:
-            new = commands.New(task, after or (), gate or (), judge or ())
-            tasks.add(Path.cwd(), new)
+            tasks.add(Path.cwd(), task, after or (), gate or (), judge or ())
 
 
 @app.command(rich_help_panel="Tasks")
@@ -156,9 +155,7 @@ def answer(
 
     with options.said(as_json):
         if task == "-" and not text:
-            from kern.cli import reply
-
-            reply.answer(Path.cwd())
+            tasks.take_notice(Path.cwd())
         else:
             tasks.answer(Path.cwd(), task, " ".join(text or ()))
 
@@ -267,9 +264,10 @@ def learn(
     """Write a learning for later tasks, or have all of them looked after."""
     from kern.cli import plan as planning
     from kern.cli.asking import leave
+    from kern.pipeline.site import Options
 
     if tidy:
-        return planning.tidy(Path.cwd(), leave(trust), yes=yes, dry=dry_run)
+        return planning.tidy(Path.cwd(), Options(leave=leave(trust)), yes=yes, dry=dry_run)
     planning.learn(Path.cwd(), " ".join(words or ()), when)
     return 0
 
@@ -293,24 +291,22 @@ def init(
     trust: options.Trusted = False,
 ) -> None:
     """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import asking, project
+    from kern.cli import asking, offers, project
 
     if agents:
-        from kern.cli import skill
-
-        skill.init(Path.cwd())
-        return
-    project.init(Path.cwd(), asking.leave(trust), run=not no_run)
+        offers.skill(Path.cwd())
+    else:
+        project.init(Path.cwd(), asking.leave(trust), run=not no_run)
 
 
 @app.command(rich_help_panel="Set up", hidden=True)
 def ci(what: Annotated[str, Argument(metavar="init")] = "", yes: options.Yes = False) -> None:
     """Write two GitHub workflows: a night's tasks, and an issue's, each as a draft pull request."""
-    from kern.cli import workflows
+    from kern.cli import offers
 
     if what != "init":
         raise UsageError("kern ci does one thing: it writes workflows", hint="kern ci init")
-    workflows.init(Path.cwd(), yes=yes)
+    offers.workflows(Path.cwd(), yes=yes)
 
 
 @app.command(rich_help_panel="Set up")

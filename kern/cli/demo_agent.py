@@ -6,6 +6,7 @@ like any other.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -85,7 +86,7 @@ def _sent_back(answer: str) -> str:
         return ""
     settings = json.loads(sys.argv[sys.argv.index("--settings") + 1])
     (hook,) = settings["hooks"]["Stop"][0]["hooks"]
-    request = json.dumps({"last_assistant_message": answer})
+    request = json.dumps({"last_assistant_message": answer, "session_id": os.getpid()})
     done = subprocess.run(
         hook["command"], shell=True, input=request, capture_output=True, text=True
     )

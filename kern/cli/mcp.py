@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import jsonschema
 from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -38,13 +39,13 @@ class Tool(NamedTuple):
     looks: bool = False  # it changes nothing
 
     def schema(self) -> dict[str, Any]:
-        text = {"type": "string"}
-        properties = dict.fromkeys((*self.arguments, *self.options), text)
+        text = {"type": ["string", "integer"], "maxLength": _LONGEST}  # a task's number
         several = {one: {"type": "array", "items": text} for one in self.lists}
         return {
             "type": "object",
-            "properties": properties | several,
+            "properties": dict.fromkeys((*self.arguments, *self.options), text) | several,
             "required": [*self.arguments],
+            "additionalProperties": False,
         }
 
 
@@ -123,20 +124,11 @@ def _words(name: str, arguments: Mapping[str, Any]) -> list[str]:
     if (tool := TOOLS.get(name)) is None:
         there = ", ".join(TOOLS)
         raise UsageError(f"no tool is named {plain.line(name, 40)!r}: there are {there}")
-    takes = ", ".join((*tool.arguments, *tool.options, *tool.lists)) or "no arguments"
-    for key, value in arguments.items():
-        if len(str(value)) > _LONGEST:
-            raise UsageError(f"{plain.line(key, 40)!r} is longer than {_LONGEST:,} characters")
-        if not _is_sound(tool, key, value):
-            raise UsageError(f"{plain.line(key, 40)!r} is not one of what {name} takes: {takes}")
-    if missing := [one for one in tool.arguments if one not in arguments]:
-        raise UsageError(f"{name} needs {' and '.join(missing)}")
+    try:
+        jsonschema.validate(arguments, tool.schema())
+    except jsonschema.ValidationError as exc:
+        rule = f"{exc.json_path}: {exc.validator} {exc.validator_value}"
+        raise UsageError(f"{name}: {plain.line(exc.message, 100)} ({rule})") from None
     options = [f"--{key}={arguments[key]}" for key in tool.options if key in arguments]
     options += [f"--{key}={one}" for key in tool.lists for one in arguments.get(key, ())]
     return [name, "--json", *options, "--", *(str(arguments[one]) for one in tool.arguments)]
-
-
-def _is_sound(tool: Tool, key: str, value: object) -> bool:
-    if key in tool.lists:
-        return isinstance(value, list) and all(isinstance(one, str) for one in value)
-    return key in (*tool.arguments, *tool.options) and type(value) in (str, int)  # a task's number

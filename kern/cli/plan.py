@@ -7,68 +7,46 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from kern import plain
 from kern.cli.asking import agreed, difference, terminal
-from kern.errors import Asked, Exit, KernError, UsageError
+from kern.errors import Asked, Exit, UsageError
 from kern.git import repository
 from kern.memory import capture
 from kern.memory.entries import LONGEST, Entry, appended, numbers
 from kern.memory.entries import parse as parse_learnings
 from kern.model import LEARNINGS, SPEC, Marker
-from kern.models import Choices
 from kern.pipeline import place, session
-from kern.pipeline.review import goal as goal_of
-from kern.pipeline.site import Leave, Options
-from kern.stages.plan import Planner
-from kern.stages.proposal import Mode
+from kern.pipeline.site import Options
+from kern.stages.plan import Mode, Plan, Planner, goal_of, refusal
 from kern.views.live import Console
 
-LONGEST_GOAL = 100_000  # characters
-
-
-class Proposal(NamedTuple):
-    """What an agent would change in a file."""
-
-    change: str  # as `diff -u` shows it
-    unchanged: str  # what is said where it changes nothing
-    answer: Path
-    take: Callable[[], None]
+# A file's change, as `diff -u` shows it, and what writes it.
+Proposal = tuple[str, Callable[[], None]]
 
 
 def plan(
-    folder: Path,
-    words: str | None,
-    leave: Leave,
-    models: Choices,
-    mode: Mode,
-    *,
-    yes: bool,
-    dry: bool,
+    folder: Path, words: str | None, mode: Mode, options: Options, *, yes: bool, dry: bool
 ) -> int:
     """`words`: None for the goal that SPEC.md states."""
-    purpose = _goal(folder, words) if words is not None else ""
-    stated = "" if mode is Mode.IMPROVE else purpose
-    if words is None and mode is not Mode.IMPROVE:  # said before anything else that may be missing
+    goal = stated = (words or "").strip()
+    if words is not None and not goal:
+        raise UsageError("a goal that says nothing", hint='kern plan "what you want"')
+    if mode is Mode.IMPROVE:
+        stated = ""
+    elif words is None:  # said before anything else that may be missing
         repo = repository.open_at(folder)
-        purpose = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
+        goal = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
 
-    def ask(planner: Planner) -> Proposal:
-        proposal = planner.ask(mode, purpose)
-        if proposal.wrong:
-            raise planner.refusal(proposal.wrong)
-        old, unchanged = planner.documents.spec_text(), f"nothing to add to {SPEC}"
-        new = old if proposal.done else planner.planned(old, proposal, stated).text
-        if proposal.done:
-            unchanged = f"nothing is missing: {plain.line(proposal.done)}"
-        take = partial(planner.take, proposal, stated)
-        return Proposal(difference(SPEC, old, new), unchanged, planner.answer, take)
+    def proposed(planner: Planner, plan: Plan) -> Proposal:
+        old = planner.documents.spec_text()
+        new = old if plan.done else planner.planned(old, plan, stated).text
+        return difference(SPEC, old, new), partial(planner.take, plan, stated)
 
-    return _consulted(folder, leave, models, SPEC, ask, yes=yes, dry=dry)
+    return _consulted(folder, SPEC, mode, goal, proposed, options, yes=yes, dry=dry)
 
 
-def tidy(folder: Path, leave: Leave, *, yes: bool, dry: bool) -> int:
+def tidy(folder: Path, options: Options, *, yes: bool, dry: bool) -> int:
     """One read-only run of the planner; nothing is written without a yes."""
     documents = place.documents(repository.open_at(folder))
     there = parse_learnings(documents.read(LEARNINGS) or "")
@@ -80,25 +58,19 @@ def tidy(folder: Path, leave: Leave, *, yes: bool, dry: bool) -> int:
         print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")
         return Exit.OK
 
-    def ask(planner: Planner) -> Proposal:
-        proposal = planner.tidy()
-        if proposal.wrong:
-            hint = f"{LEARNINGS} is untouched; the answer: {planner.tidied}"
-            raise KernError(f"the answer is refused: {proposal.wrong}", hint=hint)
-        why = proposal.done or "all that is proposed stands there already"
-        unchanged = f"nothing to change in {LEARNINGS}: {plain.line(why)}"
-        change = difference(LEARNINGS, proposal.before, proposal.text)
-        return Proposal(change, unchanged, planner.tidied, partial(planner.relearn, proposal))
+    def proposed(planner: Planner, plan: Plan) -> Proposal:
+        return difference(LEARNINGS, plan.before, plan.text), partial(planner.relearn, plan)
 
-    return _consulted(folder, leave, {}, LEARNINGS, ask, yes=yes, dry=dry)
+    return _consulted(folder, LEARNINGS, Mode.TIDY, "", proposed, options, yes=yes, dry=dry)
 
 
 def _consulted(
     folder: Path,
-    leave: Leave,
-    models: Choices,
     name: str,
-    ask: Callable[[Planner], Proposal],
+    mode: Mode,
+    goal: str,
+    proposed: Callable[[Planner, Plan], Proposal],
+    options: Options,
     *,
     yes: bool,
     dry: bool,
@@ -106,44 +78,30 @@ def _consulted(
     """A session for one agent that reads, and a person who decides about the file of that name."""
     person = None if yes or dry else terminal("--yes takes what is proposed, -n only shows it")
     console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
-    options = Options(watched=console.watched, tick=console.tick, models=models, leave=leave)
+    options.watched, options.tick = console.watched, console.tick
     try:
         with session.begin(folder, options, console, empty=True, commits=not dry) as site:
             if site.payer:
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
-            proposal = ask(Planner(site.repo, site.documents, site.templates, site.caller))
+            planner = Planner(site.repo, site.documents, site.templates, site.caller)
+            plan = planner.ask(mode, goal)
+            if plan.wrong:
+                raise refusal(plan, name)
+            change, take = proposed(planner, plan)
             site.steered.check_requests()
             console.close()
-            print(proposal.change or proposal.unchanged, flush=True)
-            if proposal.change:
-                if not (yes or (person and agreed(person, f"Change {name} like this?"))):
-                    print(f"{name} is unchanged; the answer: {proposal.answer}")
-                    return Exit.OK
-                proposal.take()
+            why = plain.line(plan.done) or "all that is proposed stands there already"
+            print(change or f"nothing to change in {name}: {why}", flush=True)
+            if change and not (yes or (person and agreed(person, f"Change {name} like this?"))):
+                print(f"{name} is unchanged; the answer: {plan.answer}")
+            elif change:
+                take()
                 print(f"changed {name}; review it and commit it")
     except Asked:
         print(f"stopped, as asked: {name} is unchanged", file=sys.stderr)
     finally:
         console.close()
     return Exit.OK
-
-
-def _goal(folder: Path, words: str) -> str:
-    """What a person wants: a text, `-` for standard input, or the name of a Markdown file."""
-    text = words
-    if words == "-":
-        text = sys.stdin.buffer.read(4 * LONGEST_GOAL + 1).decode("utf-8", "replace")
-    elif words.endswith(".md") and "\n" not in words:
-        try:
-            text = (folder / words).read_text("utf-8", "replace")
-        except OSError as exc:
-            what = f"cannot read {plain.line(words)}: {exc.strerror}"
-            raise UsageError(what, hint="kern plan FILE.md; or kern plan - < FILE") from None
-    if not text.strip() or len(text) > LONGEST_GOAL:
-        why = f"of more than {LONGEST_GOAL} characters" if text.strip() else "that says nothing"
-        hint = 'kern plan "what you want"; what is longer goes into files below specs/'
-        raise UsageError(f"a goal {why}", hint=hint)
-    return text.strip()
 
 
 def learn(folder: Path, text: str, when: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from kern import config, plain
 from kern.agents import protocol
 from kern.checks import detect, result
-from kern.checks.detect import PROJECT, TELLING, Folder, Guess, Proposal, matches
+from kern.checks.detect import PROJECT, TELLING, Folder, Guess, matches
 from kern.cli import asking
 from kern.config import FILE, Gate
 from kern.errors import Asked, Exit, KernError, UsageError
@@ -42,7 +42,7 @@ def init(folder: Path, leave: Leave, *, run: bool) -> None:
     print(f"found {plain.count(len(guesses), 'check')}:" if guesses else "no checks found")
     for guess in guesses:
         print(f"  {guess.name}  {plain.line(guess.command)}  ({plain.line(guess.why)})")
-    names = _write(repo, [Proposal(guess) for guess in guesses])
+    names = _write(repo, guesses)
     if FILE in names and guesses and run:
         _try(repo, guesses, leave)
     gates = config.parse(workspace.read(repo.root / FILE) or b"").gates
@@ -53,12 +53,12 @@ def init(folder: Path, leave: Leave, *, run: bool) -> None:
         print(f'then: git add {" ".join(names)} && git commit -m "Begin with kern"')
 
 
-def _write(repo: Repo, proposals: Sequence[Proposal]) -> list[str]:
+def _write(repo: Repo, proposed: Sequence[Guess]) -> list[str]:
     """The names of the files that were not there."""
     examples = {name: prompts.path(name.replace(".", ".example.")) for name in (SPEC, LEARNINGS)}
     files = {name: place.read_text("utf-8") for name, place in examples.items()}
     names = []
-    for name, text in {**files, FILE: _toml(proposals)}.items():
+    for name, text in {**files, FILE: _toml(proposed)}.items():
         try:
             with (repo.root / name).open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -70,13 +70,13 @@ def _write(repo: Repo, proposals: Sequence[Proposal]) -> list[str]:
     return names
 
 
-def _toml(proposals: Sequence[Proposal]) -> str:
+def _toml(proposed: Sequence[Guess]) -> str:
     """The agent is named where it is not the usual one, which is not here."""
     here = [program.agent.name for program in agents.installed()]
     named = here and protocol.DEFAULT not in here
     line = f'agents = ["{here[0]}"]  # is installed here; kern help settings\n\n' if named else ""
     example = Path(detect.__file__).with_name("proposed.toml").read_text("utf-8")
-    return line + detect.kern_toml(example, proposals) + _second_opinion(here)
+    return line + detect.kern_toml(example, proposed) + _second_opinion(here)
 
 
 def _second_opinion(here: Sequence[str]) -> str:
@@ -102,7 +102,7 @@ def _try(repo: Repo, guesses: Sequence[Guess], leave: Leave) -> None:
         by_name = {one.name.removeprefix("gate "): one for one in results}
     except KernError as exc:
         print(f"none of them counts as run: {plain.line(str(exc))}")
-    text = _toml([Proposal(guess, by_name.get(guess.name)) for guess in guesses])
+    text = _toml([guess._replace(ended=by_name.get(guess.name)) for guess in guesses])
     workspace.replace(repo.root / FILE, text.encode())
     trust.agree(repo, trust.of_gates(config.parse(text).gates))
 
@@ -139,13 +139,10 @@ def _above(part: str, files: dict[str, dict[str, str]]) -> frozenset[str]:
 
 def _text(place: Path) -> str | None:
     """None where there is no file; of one that is too large its name alone tells."""
-    try:
-        if not place.is_file():
-            return None
-        large = place.stat().st_size > _MOST_TEXT
-        return "" if large else plain.lf(place.read_bytes().decode("utf-8", "replace"))
-    except OSError:
-        return ""
+    if not place.is_file():
+        return None
+    large = place.stat().st_size > _MOST_TEXT or not os.access(place, os.R_OK)
+    return "" if large else place.read_text("utf-8", "replace")
 
 
 # ---------------------------------------------------------------- kern check
@@ -216,9 +213,8 @@ def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
 def _summary(results: Sequence[Result], stopping: Sequence[Result]) -> str:
     """`stopping`: those that let no run begin."""
     red = sum(one.red for one in results)
-    if not red:
-        one = len(results) == 1
-        return "the gate is green" if one else f"all {len(results)} gates are green"
     counts = f"{len(results) - red} green, {red} red"
+    if stopping or not red:
+        return counts
     why = ", as kern.toml says" * any(one.known_red for one in results)
-    return counts if stopping else f"{counts}{why}: a run begins all the same"
+    return f"{counts}{why}: a run begins all the same"

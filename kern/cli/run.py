@@ -10,8 +10,6 @@ from kern.cli.options import ITERATIONS
 from kern.errors import Exit, UsageError
 from kern.fleet import run as fleet
 from kern.fleet import worktree
-from kern.fleet.work import BRANCHES
-from kern.git import refs
 from kern.pipeline import loop
 from kern.pipeline.site import Options
 from kern.views.live import Console
@@ -52,20 +50,21 @@ def run(
 
 
 def _many(site: Any, options: Options, console: Console) -> int | None:
-    """The exit code where several tasks are to be carried out at once. What an earlier such run has
-    left is settled first by a run that goes on by itself.
+    """The exit code where several tasks are to be carried out at once, or an earlier such run has
+    left some: those come first.
     """
     where = options.scheduler
     if os.environ.get("KERN_FLEET"):
         if not site.rooms.mounted:
             worktree.set_up(site)
         return None
-    if options.until_done or not (options.jobs or where):
-        # Worktrees, or what was printed there.
-        unfinished = (site.scope.folder / worktree.FOLDER).is_dir()
-        if unfinished or refs.are_below(site.repo, f"refs/heads/{BRANCHES}"):
-            fleet.settle(site)
-        return None
+    if not (options.jobs or where):
+        if not (worktree.begun(site) or (site.scope.folder / worktree.FOLDER).is_dir()):
+            return None
+        if options.until_done:
+            what = "an earlier kern -j was ended before all had landed"
+            raise UsageError(what, hint="kern -j 4 goes on with it; then kern --until-done")
+        options.jobs = 1
     if not where:
         return fleet.run(site, options.jobs, console.of_worker)
     try:
@@ -75,7 +74,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             f"a cluster needs dask, and Python finds no module {exc.name}",
             hint="pip install 'kern[dask]', on each of its machines",
         ) from None
-    remote = site.repo.run("remote", "get-url", "kern")[1].decode().strip()
-    with contextlib.closing(Cluster(where, remote=remote)) as cluster:
+    with contextlib.closing(Cluster(where, site.repo)) as cluster:
         cluster.connect()  # or its fault is told before anything begins
-        return fleet.run(site, options.jobs, console.of_worker, cluster.hire)
+        jobs, there = cluster.count(options.jobs), (cluster.carry_out, cluster.stop)
+        return fleet.run(site, jobs, console.of_worker, there)

@@ -2,40 +2,38 @@
 SPEC.md afresh before it writes.
 """
 
-import contextlib
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from kern import plain
 from kern.cli import asking
 from kern.cli.asking import difference
-from kern.errors import Held, KernError, UsageError
+from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
 from kern.pipeline import landing, place
 from kern.spec import commands, imports, notes, order
 from kern.spec import edit as editing
-from kern.spec.commands import Edited, New
+from kern.spec.commands import Edited
 from kern.spec.file import Documents
 from kern.spec.parse import Spec, Task, parse
 from kern.stages import prompts
 from kern.system import lock, workspace
 
+_MOST_BYTES = 1 << 20  # of a notice
 _COPY = "kern/SPEC.edited.md"  # in the git folder; it stays where the text could not be taken
 
 
 def _opened(folder: Path) -> tuple[Repo, Documents]:
     repo = repository.open_at(folder)
     return repo, place.documents(repo)
-
-
-def to_answer(folder: Path) -> Documents:
-    if os.environ.get("KERN_ROOT"):
-        raise KernError("an agent cannot answer: a person decides", hint="kern in a terminal")
-    return _opened(folder)[1]
 
 
 def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None:
@@ -50,17 +48,19 @@ def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None
     print(plain.line(documents.update(apply), 1000))
 
 
-def add(folder: Path, new: New) -> None:
+def add(
+    folder: Path, title: str, after: Sequence[str], gates: Sequence[str], judges: Sequence[str]
+) -> None:
     """Where there is no SPEC.md, or only the example, it begins one."""
     documents = _opened(folder)[1]
+    fresh = parse(editing.NO_TASKS)
+    added = partial(commands.add, title=title, after=after, gates=gates, judges=judges)
     if documents.read(SPEC) is None and documents.form(SPEC) is None:
-        commands.add(editing.NO_TASKS, parse(editing.NO_TASKS), new)  # refused before the file
+        added(editing.NO_TASKS, fresh)  # refused before the file
         documents.write(SPEC, editing.NO_TASKS)
 
     def change(text: str, parsed: Spec) -> Edited:
-        if prompts.is_example(text):
-            text, parsed = editing.NO_TASKS, parse(editing.NO_TASKS)
-        return commands.add(text, parsed, new)
+        return added(editing.NO_TASKS, fresh) if prompts.is_example(text) else added(text, parsed)
 
     _change(documents, change)
 
@@ -108,22 +108,14 @@ def undo(folder: Path, words: str) -> None:
     print("next: kern edit, to say below it what to do otherwise; then: kern")
 
 
-@contextlib.contextmanager
-def _alone(repo: Repo) -> Iterator[None]:
+def _alone(repo: Repo) -> AbstractContextManager[None]:
     """Not beside a run: kern's own lines are its own, and it writes them again."""
-    scope = workspace.scope(repo.root, repo.head().name)
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(lock.hold(scope, repo.git_dir))
-        except Held as exc:
-            hint = "kern stop, and when it has ended: this again"
-            raise KernError(f"{exc}, which would undo this", hint=hint) from None
-        yield
+    return lock.hold(workspace.scope(repo.root, repo.head().name), repo.git_dir)
 
 
 def answer(folder: Path, words: str, text: str) -> None:
     """Below the open question of a task; without a task, what is asked."""
-    documents = to_answer(folder)
+    documents = _to_answer(folder)
     _, parsed = documents.spec()
     if not words:
         for one in (questions := notes.waiting(parsed)):
@@ -133,10 +125,16 @@ def answer(folder: Path, words: str, text: str) -> None:
             print("no task waits for an answer")
         return
     index = order.named(words, [task.text for task in parsed.tasks])
-    take_answer(documents, index + 1, parsed.tasks[index], text)
+    _take(documents, index + 1, parsed.tasks[index], text)
 
 
-def take_answer(documents: Documents, number: int, task: Task, text: str) -> None:
+def _to_answer(folder: Path) -> Documents:
+    if os.environ.get("KERN_ROOT"):
+        raise KernError("an agent cannot answer: a person decides", hint="kern in a terminal")
+    return _opened(folder)[1]
+
+
+def _take(documents: Documents, number: int, task: Task, text: str) -> None:
     typed = plain.line(text, len(text) + 1)
     if len(typed) > editing.NOTE_LIMIT:
         what = f"an answer has at most {editing.NOTE_LIMIT} characters, not {len(typed)}"
@@ -154,6 +152,40 @@ def take_answer(documents: Documents, number: int, task: Task, text: str) -> Non
     documents.edit_task(task.key, apply)
     print(f"answered: {plain.line(task.text, 160)}", file=sys.stderr)
     print("next: kern (a run in progress picks it up by itself)", file=sys.stderr)
+
+
+def take_notice(folder: Path) -> None:
+    """The JSON that `notify` was given, from standard input: each answer in it, where its question
+    is still the open one.
+    """
+    documents, late = _to_answer(folder), list[str]()
+    for name, question, text in _answers(sys.stdin.buffer.read(_MOST_BYTES + 1)):
+        for number, task in enumerate(documents.spec()[1].tasks, 1):
+            noted = notes.pending(task)
+            if task.text == name and noted and notes.same(question, noted):
+                _take(documents, number, task, text)
+                break
+        else:
+            late.append(plain.line(question or name, 160))
+    if late:
+        hint = "kern answer lists those that are"
+        raise KernError(f"the question is not open any more: {'; '.join(late)}", hint=hint)
+
+
+def _answers(data: bytes) -> list[tuple[str, str, str]]:
+    """Task, question and answer: of the notice about one question, or of those at a run's end."""
+    try:
+        notice = json.loads(data) if len(data) <= _MOST_BYTES else {}
+        rows = [one for one in (notice, *notice.get("questions", ())) if "answer" in one]
+        answers = [(one["task"], one.get("text", one.get("why")), one["answer"]) for one in rows]
+    except (ValueError, RecursionError, TypeError, AttributeError, KeyError):
+        answers = []
+    if not answers or not all(isinstance(text, str) for one in answers for text in one):
+        raise UsageError(
+            "that is no JSON object, of at most 1 MiB, with a task, its question and an answer",
+            hint='what notify was given, with "answer": "…" beside "why": kern help settings',
+        )
+    return answers
 
 
 def edit(folder: Path) -> None:
@@ -175,7 +207,7 @@ def edit(folder: Path) -> None:
         raise UsageError(f"what the editor left is not taken: {why}", hint=hint)
 
     def change(now: str, _: Spec) -> tuple[str, str]:
-        new = plain.decode(data) if now == base else _merged(repo, copy, base, now)
+        new = _merged(repo, copy, base, now)
         return new, difference(SPEC, now, new)
 
     print(documents.update(change))
@@ -187,11 +219,11 @@ def edit(folder: Path) -> None:
 def _unfit(data: bytes, base: str) -> str:
     """Why what the editor left is no list of tasks."""
     try:
-        parsed = parse(data.decode("utf-8"))
+        parsed = parse(text := data.decode("utf-8"))
     except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
         return "it is no UTF-8 text"
-    if b"\0" in data:
-        return "it is no text"
     if parsed.unclosed:
         return parsed.unclosed.said
     return "no task is left in it" if parse(base).tasks and not parsed.tasks else ""
@@ -199,14 +231,11 @@ def _unfit(data: bytes, base: str) -> str:
 
 def _merged(repo: Repo, copy: Path, base: str, now: str) -> str:
     """The person's lines in the text as it is now: a run may have written there meanwhile."""
-    before, there = copy.with_suffix(".base"), copy.with_suffix(".now")
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        before, there = Path(folder, "before"), Path(folder, "now")
         before.write_bytes(plain.encode(base))
         there.write_bytes(plain.encode(now))
         code, out, _ = repo.run("merge-file", "-p", str(there), str(before), str(copy))
-    finally:
-        before.unlink(missing_ok=True)
-        there.unlink(missing_ok=True)
     if code:
         raise KernError(
             f"{SPEC} has changed meanwhile in the same lines, and is left as it is now",

@@ -10,44 +10,37 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
-from kern import errors, plain
-from kern.errors import Exit, KernError
+from kern import plain
+from kern.errors import Exit, KernError, LimitReached, UsageError
 from kern.events import Outage, Sent
 from kern.fleet import work, worktree
-from kern.fleet.work import Carry, Job, Work
-from kern.fleet.worktree import Yard
+from kern.fleet.work import Job, Work
 from kern.git import history
 from kern.git.landing import advance, waiting_refs
-from kern.git.repository import DOCUMENTS
 from kern.journal import history as journal
 from kern.journal import store
 from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Key, Marker, Outcome
-from kern.pipeline import facts, landing, loop, preflight, steps, summary
+from kern.pipeline import facts, landing, loop, preflight, summary
 from kern.pipeline.site import Site
-from kern.pipeline.table import Do, Settled, resume
-from kern.spec import edit, order
-from kern.spec.parse import is_experiment
+from kern.pipeline.table import Do, Settled
+from kern.spec import edit
+from kern.spec.parse import Task
 from kern.system import process
 
 TRIES = 3  # of one task whose kern was ended by something else
 _TURN_S = 0.1  # between two looks
 _GRACE_S = 5.0  # an agent is ended by its own kern
-
-# For the jobs that were asked for and the tasks that are there: how many workers, what each is
-# called with, and what stops those elsewhere, or with `True` ends them.
-Hired = tuple[int, Carry, Callable[[bool], None]]
-Hire = Callable[[Yard, int, int], Hired]
+_FAULTS: dict[int, type[KernError]] = {Exit.LIMIT: LimitReached, Exit.USAGE: UsageError}
+_ENDS = {str(one): one for one in Outcome if one is not Outcome.DONE}
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
-
-
-def here(yard: Yard, jobs: int, tasks: int) -> Hired:
-    """Kerns on this machine: as many as were asked for, since tasks may be added meanwhile."""
-    return jobs, lambda job: worktree.carry_out(yard, job), lambda now: None
+# Other machines: what carries out a job there, and raises nothing that a worker can be to blame
+# for; what stops those of a run, as `worktree.stop` does.
+Elsewhere = tuple[Callable[[Job], Work], Callable[..., None]]
 
 
 def told(jobs: int, scheduler: str) -> str:
@@ -57,36 +50,18 @@ def told(jobs: int, scheduler: str) -> str:
     return f"{number}, on {where}: kern help guide"
 
 
-def run(site: Site, jobs: int, tell: Tell, hire: Hire = here) -> int:
+def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -> int:
     """The exit code."""
-    options, fleet = site.options, Fleet(site)
-    fleet.finish()  # what is in progress in the person's own tree
-    tasks = min(order.ahead(site.documents.spec()[1]), options.iterations) or 1
-    fleet.count, fleet.carry, fleet.halt = hire(fleet.yard, jobs, tasks)
-    fleet.tell, fleet.afar = tell, hire is not here
-    first = summary.begun(site)
-    where = told(fleet.count, options.scheduler)
-    asks = (*site.caller.settings.worktree.asks, *first.commands)
-    yours = preflight.yours(site.repo, "workers")
-    site.sink(replace(first, commands=asks, lands=f"{first.lands}; {where}", yours=yours))
-    return fleet.run()
-
-
-def settle(site: Site) -> None:
-    """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
-    saved as a ref. What a killed agent has left is saved before gates use its room.
-    """
-    at = steps.look(site)
-    if resume(at.facts) in (Do.UNDO, Do.ABANDON):
-        steps.undo(site, at)
     fleet = Fleet(site)
-    with fleet.stack:
-        fleet.take_up()
-        for one in fleet.again:
-            worktree.drop(site, fleet.yard, one)
-        while fleet.queue:
-            fleet.land()
-    worktree.tidy(site, fleet.yard, told=False)
+    if elsewhere:
+        (fleet.carry_out, fleet.stop), fleet.afar = elsewhere, True
+    fleet.finish()  # what is in progress in the person's own tree
+    fleet.tell, fleet.count = tell, jobs
+    first, where = summary.begun(site), told(fleet.count, site.options.scheduler)
+    asks = (*site.caller.settings.worktree.asks, *first.lines)
+    yours = preflight.yours(site.repo, "workers")
+    site.sink(replace(first, lines=asks, facts={"at once": where, **first.facts}, yours=yours))
+    return fleet.run()
 
 
 class Fleet(loop.Loop):
@@ -95,27 +70,23 @@ class Fleet(loop.Loop):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self.caller, self.repo, self.yard = site.caller, site.repo, worktree.yard(site)
-        self.count, self.carry, self.halt = here(self.yard, 1, 1)
-        self.afar, words = False, self.options.words
-        # Of each job.
-        self.same: dict[str, Any] = {"run": self.caller.run, "onto": self.branch, "options": words}
+        self.count, self.afar, self.drawn = 1, False, site.options.tick
+        self.carry_out: Callable[[Job], Work] = partial(worktree.carry_out, self.yard)
+        self.stop: Callable[..., None] = worktree.stop
         self.tell: Tell = lambda record: None
-        self.drawn = site.options.tick
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: how its kern settled the task
-        self.spent, self.away = journal.Spent(), 0.0  # of the workers; since when their API is
+        self.past, self.away = journal.History(), 0.0  # of the workers; since when their API is
         self.stack = contextlib.ExitStack()
-        self.where = cache(
-            lambda: self.stack.enter_context(worktree.fresh(site, self.yard))
-        )  # gates look at what lands
+        fresh = partial(worktree.fresh, site, self.yard)
+        self.where = cache(lambda: self.stack.enter_context(fresh()))  # gates look at what lands
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
-        self.open: dict[Key, Job] = {}  # handed out or taken up, and not settled yet
         self.busy: dict[Future[Work], Job] = {}
         self.again = list[Job]()  # to be handed out once more
-        self.back: dict[Key, dict[str, Any]] = {}  # what collided: see `Job`
-        self.queue: list[Work] = []  # finished
+        self.queue = list[Work]()  # finished
+        self.stuck = list[Job]()  # in progress, for the next run
         self.merging = ""  # a merge or a rebase of the person's that is under way
-        self.stopping, self.handed = False, 0
+        self.stopping = False
         self.tries = Counter[Key]()
         self.fault: KernError | None = None  # ends the run, when all have come home
 
@@ -134,13 +105,9 @@ class Fleet(loop.Loop):
         """What an earlier run has left."""
         self.repo.ahead = waiting_refs(self.repo)
         process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
-        for work_left in worktree.left(self.site, self.yard):
-            job = self.open[work_left.job.key] = replace(work_left.job, **self.same)
-            if work_left.commit:
-                self.queue.append(work_left)
-            else:
-                self.again.append(job)
-                self.handed += 1
+        there = [*worktree.left(self.site, self.yard)]
+        self.queue = [one for one in there if one.commit]
+        self.again = [one.job for one in there if not one.commit]
 
     # ------------------------------------------------------------ one turn
 
@@ -152,17 +119,16 @@ class Fleet(loop.Loop):
         before, self.merging = self.merging, history.begun(self.repo)
         if self.merging and not before:
             self.site.warn(f"{self.merging}: until it ends nothing lands, and nothing begins")
-        if not self.merging and (head := self.repo.head()).branch != self.branch:
-            raise loop.switched(self.branch, head.name)
         for future in [one for one in self.busy if one.done()]:
-            job = self.busy.pop(future)
             self._follow()  # what it wrote before it ended
-            self._come_home(job, future.result())
-        if not self.merging:
-            self.land()
+            self._come_home(self.busy.pop(future), future.result())
+        if self.merging:
+            return bool(self.busy or not self.stopping)
+        if (head := self.repo.head()).branch != self.branch:
+            raise loop.switched(self.branch, head.name)
+        self.land()
         self._hand_out()
-        waits = self.queue or (self.merging and self._next())
-        return bool(self.busy or (waits and not (self.merging and self.stopping)))
+        return bool(self.busy or self.queue)
 
     def _tick(self, seconds: float, silent: float) -> None:
         """While the gates of what lands are at work: the workers go on."""
@@ -174,10 +140,9 @@ class Fleet(loop.Loop):
         self._follow()
         self.drawn(0.0, 0.0)
         self.fault = self.fault or loop.fruitless(self.settled)
-        self.stopping = self.site.steered.look() or self.fault is not None
-        if self.stopping and not self.yard.stopping:
-            self.yard.stopping = True
-            self.halt(False)
+        before, self.stopping = self.stopping, self.site.steered.look() or self.fault is not None
+        if self.stopping and not before:
+            self.stop(self.caller.run, now=False)
 
     def _follow(self) -> None:
         """What the workers have told since."""
@@ -191,62 +156,62 @@ class Fleet(loop.Loop):
                     self.away *= did != "over"
                 case "work":
                     self.ends[str(record.get("branch"))] = record
-                case "stage" if did != "start":
-                    self.spent.pay(record)
+            self.past.add(record)
             self.tell(record)
 
     # ------------------------------------------------------------ handing out
 
+    @property
+    def open(self) -> list[Job]:
+        """Those that are not settled yet."""
+        finished = (one.job for one in self.queue)
+        return [*self.busy.values(), *self.again, *finished, *self.stuck]
+
     def _hand_out(self) -> None:
         while len(self.busy) < self.count and not (self.stopping or self.merging):
-            if not (job := self._next()):
+            if not (job := self.again.pop(0) if self.again else self._next()):
                 return
-            if job in self.again:
-                self.again.remove(job)
-            else:
-                self.handed += 1
-                self.back.pop(job.key, None)
-            self.open[job.key] = job
-            self.busy[self.pool.submit(self.carry, job)] = job
+            self.busy[self.pool.submit(self.carry_out, job)] = job
             if self.afar:
                 self.sink(Sent(job.key.text, job.worker))
 
     def _next(self) -> Job | None:
-        if self.again:
-            return self.again[0]
-        text, parsed = self.site.documents.spec()
-        found = work.choose(parsed, self.open, self.passed_over, self.wanted)
-        if not found or self.handed >= self.options.iterations:
+        parsed, there = self.site.documents.spec()[1], self.open
+        task = work.choose(parsed, {one.key for one in there}, self.passed_over, self.wanted)
+        taken = len(self.settled) + len(there) - len(self.stuck)
+        if not task or taken >= self.options.iterations:
             return None
-        number, task = found
-        back = self.back.get(task.key, {})
+        used = {one.worker for one in there}
+        free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
+        return self._job(task, free)
+
+    def _job(self, task: Task, worker: int, kept: str = "", failed: str = "") -> Job:
+        """`kept`, `failed`: what it is to mend: see `Job`."""
+        text, parsed = self.site.documents.spec()
         # What is in progress in the person's tree is nothing that a worker would go on with.
         spec = edit.mark_all(text, [(one, Marker.PENDING) for one in parsed.active])
-        spec = edit.mark(spec, task, Marker.ACTIVE) if back else spec
+        spec = edit.mark(spec, task, Marker.ACTIVE) if failed else spec
         branch, head = work.branch(self.branch, task.key), self.repo.head().commit
-        used = {job.worker for job in self.open.values()}
-        free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
-        lent = worktree.documents(self.site, spec)
-        return Job(task.key, number, head, branch, free, documents=lent, **self.same, **back)
+        own, lent = (self.caller.run, self.branch), worktree.documents(self.site, spec)
+        return Job(task.key, head, branch, worker, *own, lent, self.options.words, kept, failed)
 
     # ------------------------------------------------------------ what came home
 
     def _come_home(self, job: Job, finished: Work) -> None:
         ended = self.ends.pop(job.branch, {})
+        end = _ENDS.get(str(ended.get("did")), Outcome.SKIPPED)
         if finished.commit:
             # No word of another machine's, and none of a kern that was killed, is proof.
             proved = "" if finished.code or self.afar else ended.get("proved")
-            self.queue.append(replace(finished, proved=str(proved or "")))
-        elif finished.under_way or not ended:
-            if not self.stopping:  # else it is resumed by the next run
-                self._failed(finished)
-        else:
+            concluded = end is Outcome.CONCLUDED
+            self.queue.append(replace(finished, proved=str(proved or ""), concluded=concluded))
+        elif not finished.under_way and ended:
             # Split, skipped, asked: what it noted is all that came of it.
             self.site.documents.edit(lambda text, _: work.noted(text, job.key, finished.spec))
             self._release(job)
-            ends = {str(one): one for one in Outcome if one is not Outcome.DONE}
-            end = ends.get(str(ended["did"]), Outcome.SKIPPED)
-            self._settle(Settled(finished.text, end, str(ended.get("detail")), job.key))
+            self._settle(Settled(job.key.text, end, str(ended.get("detail")), job.key))
+        elif not self.stopping:  # else it is resumed by the next run
+            self._failed(finished)
 
     def _failed(self, finished: Work) -> None:
         """Its kern could not work, was killed, or left the task in progress: that goes on at once,
@@ -254,28 +219,23 @@ class Fleet(loop.Loop):
         """
         job, fault = finished.job, finished.fault or "its kern has ended early"
         tries = self.tries[job.key] = self.tries[job.key] + 1
-        if finished.code == Exit.LIMIT or (
-            finished.hint and tries > 1
-        ):  # the others would meet it, too
-            kinds: dict[int, type[KernError]] = {
-                Exit.LIMIT: errors.LimitReached,
-                Exit.USAGE: errors.UsageError,
-            }
+        # The others would meet it, too.
+        if finished.code == Exit.LIMIT or (finished.hint and tries > 1):
             hint = finished.hint.replace("run kern", f"run {self.options.called}")
-            self.fault = kinds.get(finished.code, KernError)(fault, hint=hint)
+            self.fault = _FAULTS.get(finished.code, KernError)(fault, hint=hint)
         elif tries < TRIES:
-            text = plain.line(finished.text, 160)
+            text = plain.line(job.key.text, 160)
             self.site.warn(f"worker {job.worker}: {fault}; its task is tried again: {text}")
-            self.again.append(replace(job, again=finished.under_way))
+            self.again.append(job)
         else:
-            often = f"{fault} {plain.count(tries, 'time')} in a row (out of memory?)"
+            often = f"{fault} {tries} times in a row (out of memory?)"
             why = f"{often}: {self.options.called} resumes it; tail {self.yard.log(job.worker)}"
-            self._settle(Settled(finished.text, Outcome.SKIPPED, why, job.key))
+            self.stuck.append(job)
+            self._settle(Settled(job.key.text, Outcome.SKIPPED, why, job.key))
 
     def _release(self, job: Job) -> None:
         """The task may be handed out again."""
         self.repo.run("update-ref", "-d", f"refs/heads/{job.branch}")
-        self.open.pop(job.key, None)
 
     # ------------------------------------------------------------ landing
 
@@ -298,68 +258,64 @@ class Fleet(loop.Loop):
         """
         site, repo, key = self.site, self.repo, done.job.key
         head, own = repo.head(), history.commit(repo, done.commit)
-        for one in history.since(repo, done.job.base, head.commit) or ():
+        for one in history.since(repo, own.parents[0], head.commit) or ():
             if one.message == own.message and facts.ticks(repo, one, key):
                 self._finish(done)
                 return True
         task = site.documents.spec()[1].find(key)
         if task is None or task.marker is Marker.DONE:
             ref = site.keep(key, "finished", own.tree, head.commit)
-            what = f"no open task of {SPEC} any more: {plain.line(done.text, 200)}"
+            what = f"no open task of {SPEC} any more: {plain.line(key.text, 200)}"
             site.warn(f"{what}: what was finished is saved as {ref}")
             return True
-        texts = self._documents(done)
+        how: dict[str, Any] = {"texts": self._texts(done), "proof": done.proved}
         try:
-            new, proved = landing.on_top(
-                *(site, own, head.commit, task), texts=texts, proof=done.proved, where=self.where
-            )
+            new, proved = landing.on_top(site, own, head.commit, task, where=self.where, **how)
         except landing.Refused as exc:
-            site.documents.edit(lambda text, _: work.noted(text, key, done.spec))
-            failed = landing.give_back(site, key, own, exc, head.commit).written
-            commit = repo.commit_object(exc.tree, (head.commit,), "to be mended\n")
-            self.back[key] = {"kept": commit, "failed": failed}
-            self.handed -= 1  # the same task, once more
+            self._mend(done, exc, head.commit)
             return True
         waits = landing.waits(site, head.commit, new)
         if not (waits or advance(repo, head, new, own.subject)):
             return False
         self._finish(done)
-        # An experiment that did not work changes the two documents alone.
-        changed = {*repo.changed(done.job.base, done.commit)} - {*DOCUMENTS}
-        end = Outcome.DONE
-        if is_experiment(done.text) and not changed:
-            end, proved = Outcome.CONCLUDED, ""
-        self._settle(Settled(done.text, end, f"{new[:7]} {own.subject}", key, proved, new))
+        end, proved = (Outcome.CONCLUDED, "") if done.concluded else (Outcome.DONE, proved)
+        self._settle(Settled(key.text, end, f"{new[:7]} {own.subject}", key, proved, new))
         return True
+
+    def _mend(self, done: Work, refused: landing.Refused, head: str) -> None:
+        """What was finished goes back, as what the next attempt begins with."""
+        site, key, own = self.site, done.job.key, history.commit(self.repo, done.commit)
+        site.documents.edit(lambda text, _: work.noted(text, key, done.spec))
+        failed = landing.give_back(site, key, own, refused, head).written
+        kept = self.repo.commit_object(refused.tree, (head,), "to be mended\n")
+        if task := site.documents.spec()[1].find(key):
+            self.again.append(self._job(task, done.job.worker, kept, failed))
 
     def _finish(self, done: Work) -> None:
         """Files, index and documents follow the branch; twice is once."""
         documents = self.site.documents
         landing.follow(self.repo, documents)
         documents.edit(lambda text, _: work.ticked(text, done.job.key, done.spec))
-        if after := self._documents(done)[LEARNINGS]:
+        if after := self._texts(done)[LEARNINGS]:
             documents.write(LEARNINGS, after)
 
-    def _documents(self, done: Work) -> dict[str, str | None]:
-        """The two as they stand on the disk, with what the task does to them."""
+    def _texts(self, done: Work) -> dict[str, str | None]:
+        """The documents as they stand on the disk, with what the task does to them."""
         documents = self.site.documents
-        before = plain.decode(self.repo.content(done.job.base, LEARNINGS) or b"")
-        lessons = merged(documents.read(LEARNINGS) or "", before, done.learnings)
-        return {
-            SPEC: work.ticked(documents.spec_text(), done.job.key, done.spec),
-            LEARNINGS: lessons,
-        }
+        before = plain.decode(self.repo.content(f"{done.commit}^", LEARNINGS) or b"")
+        learned = merged(documents.read(LEARNINGS) or "", before, done.learnings)
+        spec = work.ticked(documents.spec_text(), done.job.key, done.spec)
+        return {SPEC: spec, LEARNINGS: learned}
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """No child, no worktree and no branch is left but those of tasks that are to be resumed."""
-        self.yard.ended = True
-        self.halt(True)
+        self.stop(self.caller.run, now=True)
         self.pool.shutdown(wait=True, cancel_futures=True)
         self._follow()
         self.stack.close()
-        self.caller.cost += self.spent.cost
-        self.caller.tokens += sum(self.spent.tokens.values())
-        unfinished = worktree.tidy(self.site, self.yard, told=self.fault is not None)
+        self.caller.cost += self.past.spent.cost
+        self.caller.tokens += self.past.spent.sums[1]
+        unfinished = worktree.tidy(self.site, self.yard)
         tasks = f"{plain.count(unfinished, 'task')} in progress"
         if error and unfinished:
             self.site.warn(f"{tasks}: {self.options.called} goes on")

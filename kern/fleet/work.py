@@ -6,7 +6,7 @@ written down: after a kill, who made it is told by comparing names.
 """
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kern import plain
@@ -14,23 +14,18 @@ from kern.model import Key
 from kern.spec import edit, order
 from kern.spec.parse import Spec, Task, parse
 
-BRANCHES = "kern/work/"  # begins the name of each work branch
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
     key: Key
-    number: int  # of the task in the SPEC.md that goes along, as `kern --task` takes it
     base: str  # the commit to begin on
     branch: str  # the work branch, see `branch`
     worker: int  # 1 and up, and its worktree's number; KERN_WORKER of agents and gates
     run: str = ""  # the id of the run that hands it out
     onto: str = ""  # the branch that it is to land on
-    documents: tuple[
-        tuple[str, str], ...
-    ] = ()  # path and text: SPEC.md and what HEAD has otherwise
+    # Path and text: SPEC.md and what HEAD has otherwise.
+    documents: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
-    again: bool = False  # the task is in progress there: it is resumed
     kept: str = ""  # the commit with the work that is to be mended; empty: there is none
     failed: str = ""  # the stage file that tells of that, which this attempt mends
 
@@ -42,37 +37,27 @@ class Work:
     job: Job
     code: int = 0  # the kern's exit code; negative: the signal that ended it
     commit: str = ""  # the newest of the work branch, on top of the job's base
-    under_way: bool = False  # the task is in progress there: handed out `again`, it is resumed
+    under_way: bool = False  # the task is in progress there: handed out again, it is resumed
     spec: str = ""  # SPEC.md and LEARNINGS.md as that kern left them
     learnings: str = ""
     fault: str = ""  # why it could not work or ended badly, in its own words
     hint: str = ""
     proved: str = ""  # what stands behind it, where this run may believe that
-
-    @property
-    def text(self) -> str:
-        return self.job.key.text
-
-
-Carry = Callable[[Job], Work]  # raises nothing that a worker can be to blame for
+    concluded: bool = False  # an experiment that did not work
 
 
 def branch(onto: str, key: Key) -> str:
     """The work branch of a task that is to land on the branch `onto`."""
     identity = f"{onto}\0{key.parent}\0{key.text}\0{key.nth}"
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{BRANCHES}{plain.slug(key.text)}-{digest[:6]}"
+    return f"kern/work/{plain.slug(key.text)}-{digest[:6]}"
 
 
 def choose(
-    spec: Spec,
-    busy: Collection[Key],
-    passed_over: Collection[Key] = (),
-    only: Key | None = None,
-) -> tuple[int, Task] | None:
-    """The next task with its number, as `kern status` shows it, in the order of SPEC.md: what was
-    skipped last, the subtasks of one task after one another. `busy`: those that are under way or
-    wait to land; `wanted`: no other task.
+    spec: Spec, busy: Collection[Key], passed_over: Collection[Key] = (), only: Key | None = None
+) -> Task | None:
+    """The next task in the order of SPEC.md: what was skipped last, the subtasks of one task after
+    one another. `busy`: those that are under way or wait to land; `only`: no other task.
     """
 
     def top(index: int) -> int:
@@ -80,8 +65,7 @@ def choose(
 
     busy_parents = {top(index) for index, task in enumerate(spec.tasks) if task.key in busy}
     free = (one for index, one in order.ready(spec) if top(index) not in busy_parents)
-    task = order.foremost((one for one in free if only in (None, one.key)), passed_over)
-    return (spec.tasks.index(task) + 1, task) if task else None
+    return order.foremost((one for one in free if only in (None, one.key)), passed_over)
 
 
 # ---------------------------------------------------------------- SPEC.md, written anew
@@ -98,11 +82,9 @@ def ticked(text: str, key: Key, theirs: str) -> str:
 
 def noted(text: str, key: Key, theirs: str) -> str:
     """With the notes and the subtasks that the worker's SPEC.md has under the task, each once."""
-    new = parse(theirs)
-    task, other = parse(text).find(key), new.find(key)
+    parsed, new = parse(text), parse(theirs)
+    task, other = parsed.find(key), new.find(key)
     if not (task and other):
         return text
     titles = [one.text for one in new.tasks if one.parent == new.tasks.index(other)]
-    parsed = parse(text := edit.noted(text, task, theirs, other))
-    again = parsed.find(key)
-    return edit.add_subtasks(text, parsed, again, titles) if again else text
+    return edit.noted(edit.add_subtasks(text, parsed, task, titles), task, theirs, other)

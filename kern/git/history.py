@@ -4,7 +4,6 @@ and what is under way.
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -237,17 +236,13 @@ def under_way(repo: Repo) -> str:
 
 def abort(repo: Repo) -> None:
     """Forget a merge, rebase, cherry-pick or revert under way; HEAD, index and files stay."""
-    for mark in (*_OPERATIONS, "MERGE_MODE", "MERGE_MSG", "AUTO_MERGE", "sequencer"):
-        place = repo.git_dir / mark
-        if place.is_dir():
-            shutil.rmtree(place)
-        else:
-            place.unlink(missing_ok=True)
+    for name in ("merge", "rebase", "cherry-pick", "revert"):
+        repo.run(name, "--quit")
 
 
 def refuse_push(repo: Repo) -> list[tuple[str, str]]:
     """Settings under which git cannot push to this repository's remotes, from a script either:
     what is pushed cannot be undone. A remote with a push URL of its own is not covered.
     """
-    remotes = (one for one in repo.config().items() if re.fullmatch(r"remote\..*\.url", one[0]))
+    remotes = (one for one in repo.config.items() if re.fullmatch(r"remote\..*\.url", one[0]))
     return [("url.kern-refuses-push://.pushInsteadOf", url) for _, urls in remotes for url in urls]

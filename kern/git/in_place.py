@@ -42,21 +42,23 @@ class InPlace(Room):
         repo.update_index(dict.fromkeys(DOCUMENTS), {"GIT_INDEX_FILE": str(self.index)})
         self._base = repo.head().commit  # which has the documents as a candidate has it
         self._seen = ("", -1)  # the tree of the last look, and what had run by then
-        self._known = [self._bare(self._base)]  # trees of which nothing is lost, the last one held
+        self._known = [
+            self.repo.bare(self._base)
+        ]  # trees of which nothing is lost, the last one held
 
     def accept(self, tree: str) -> None:
-        self._known.append(self._bare(tree))
+        self._known.append(self.repo.bare(tree))
 
     def candidate(self) -> str:
         """With the documents as they were filled in."""
-        bare = self._added({})
+        bare = super().candidate()
         self._seen = bare, len(process.RAN)
         apart = {name: self.repo.entry(self._base, name) for name in DOCUMENTS}
         return self.repo.tree_with(bare, apart)
 
-    def fill(self, tree: str) -> list[str]:
+    def fill(self, tree: str, *, proves: bool = True) -> list[str]:
         """What nobody has kept is saved first."""
-        self._base, target = tree, self._bare(tree)
+        self._base, target = tree, self.repo.bare(tree)
         # Nothing has run since the last look: what a person changes meanwhile the next one finds.
         if self._seen != (target, len(process.RAN)) and (now := self._look()) != target:
             self.set_repositories_aside()
@@ -64,10 +66,8 @@ class InPlace(Room):
                 self.save(self._known[-1], now)
             self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
             # What was ignored when the run began is a person's, whatever the rules say by now.
-            rules = self.place / "exclude"
-            rules.write_bytes(b"".join(_rule(path) for path in (*self.own, *self.ignored)))
-            clean = ("-c", f"core.excludesFile={rules}", "clean", "-fdq", "--", ":/")
-            self.repo.git(*clean, env=self.env)
+            kept = (f"--exclude={_rule(path)}" for path in (*self.own, *self.ignored))
+            self.repo.git("clean", "-fdq", *kept, "--", ":/", env=self.env)
             self._seen = target, len(process.RAN)
         self.accept(tree)
         return []
@@ -75,18 +75,15 @@ class InPlace(Room):
     def _look(self) -> str:
         """The tree as it is, where need be once what git cannot add is out of the way."""
         try:
-            return self._bare(self.candidate())
+            return self.repo.bare(self.candidate())
         except GitFailed:
             self.set_repositories_aside()
-            return self._bare(self.candidate())
+            return self.repo.bare(self.candidate())
 
     def changed(self) -> list[str]:
         """What is not as HEAD has it, which may have moved since the documents were looked at."""
-        bare = self._bare(self.repo.head().commit), self._bare(self.candidate())
+        bare = self.repo.bare(self.repo.head().commit), self.repo.bare(self.candidate())
         return sorted(self.repo.changed(*bare))
-
-    def _bare(self, tree: str) -> str:
-        return self.repo.tree_with(tree, dict.fromkeys(DOCUMENTS))
 
     def set_repositories_aside(self) -> None:
         """Those that a child made: git's clean leaves them, and no commit can hold them."""
@@ -98,9 +95,9 @@ class InPlace(Room):
                 shutil.move(self.tree / path, aside)
 
 
-def _rule(path: str) -> bytes:
+def _rule(path: str) -> str:
     """As a line of .gitignore that means this path alone."""
-    return b"/" + re.sub(rb"([\\*?\[ #!])", rb"\\\1", os.fsencode(path)) + b"\n"
+    return "/" + re.sub(r"([\\*?\[ #!])", r"\\\1", path)
 
 
 def _new(place: Path) -> Path:
@@ -190,12 +187,11 @@ class Ignored:
                 for path in paths:
                     _copy(self.repo.root / path, new / path)
             new.rename(folder)
-        if unsaid := [one for one in left_out if one not in self.told]:
-            self.told.update(unsaid)
-            self.warn(
-                f"ignored by git, and not restored if an attempt fails: {some(unsaid)} "
-                f"(beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files)"
-            )
+        if not self.told.issuperset(left_out):
+            self.told.update(left_out)
+            most = f"beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files"
+            what = "ignored by git, and not restored if an attempt fails"
+            self.warn(f"{what}: {some(left_out)} ({most})")
 
     def _measured(self, unit: str) -> tuple[int, list[str], str]:
         """Its bytes and its files, of which no more are looked at than fit."""
@@ -219,11 +215,12 @@ class Ignored:
             workspace.remove(folder)
 
     def name_changed(self, key: Key, attempt: int) -> None:
-        """What an attempt that succeeded has changed or removed, and where its copy is."""
+        """What an attempt that succeeded has changed or removed, and where the copies are."""
         folder, aside = self._folder(key, attempt), self._aside(key, attempt)
         what = f"changed while the task was carried out; as before: {aside}"
-        for path in self._tell(self._changed(folder), what):
-            _copy(folder / path, aside / path)
+        if self._tell(self._changed(folder), what):
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            folder.rename(aside)
         workspace.remove(folder)
 
     def _tell(self, changed: Sequence[str], what: str) -> list[str]:

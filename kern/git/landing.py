@@ -39,22 +39,20 @@ def behind(repo: Repo) -> str:
 def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
     changes = _changes(repo, old, new)
-    files = [path for path, (was, now) in changes.items() if was and now and not was.is_submodule]
-    removed = [path for path in files if not os.path.lexists(repo.root / path)]
+    there = {path for path in changes if os.path.lexists(repo.root / path)}
+    files = {path for path, (was, now) in changes.items() if was and now and not was.is_submodule}
     # git itself would bring back what is gone from the disk, and overwrite what it ignores
-    if removed and (removed := [path for path in removed if not _is_left_out(repo, path)]):
+    if removed := [path for path in files - there if not _is_left_out(repo, path)]:
         return sorted(removed)
-    made = [path for path, (was, _) in changes.items() if not was]
-    made = [path for path in made if os.path.lexists(repo.root / path)]
-    complaint = _refusal(repo, old, new, {})
-    if not (complaint or made):
-        return []
-    there = _written(repo, changes)
-    if unknown := [path for path in made if path not in there and not _is_tracked(repo, path)]:
-        return unknown
-    complaint = _refusal(repo, old, new, there)
+    written = _written(repo, changes)
+    made = {path for path, (was, _) in changes.items() if not was} & there - written.keys()
+    if unknown := [path for path in made if not _is_tracked(repo, path)]:
+        return sorted(unknown)
+    with repo.private_index() as env:
+        repo.update_index(written, env)
+        complaint = _read(repo, old, new, "-n", env=env)
     entries = re.findall(r"(?m)^error: Entry '(.*)' ", complaint)
-    return entries or complaint.strip().splitlines()[:1]
+    return entries or complaint.splitlines()[:1]
 
 
 def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:
@@ -72,13 +70,6 @@ def _is_tracked(repo: Repo, path: str) -> bool:
     there = f":(top,literal){path}"
     listed, others = (repo.git("ls-files", kind, "--", there) for kind in ("--cached", "--others"))
     return bool(listed and not others)
-
-
-def _refusal(repo: Repo, old: str, new: str, there: Mapping[str, Entry]) -> str:
-    """What git says against following; empty where it would."""
-    with repo.private_index() as env:
-        repo.update_index(there, env)
-        return _read(repo, old, new, "-n", env=env)
 
 
 def _read(repo: Repo, old: str, new: str, *how: str, env: Mapping[str, str] | None = None) -> str:

@@ -24,7 +24,6 @@ OLDEST = (2, 38)  # of git: merge-tree --write-tree
 # Tools make them anew, and some believe what they find there.
 REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _PAUSE = 0.1  # seconds between two tries at a lock
 
 
@@ -67,19 +66,11 @@ class Repo:
         self._start = process.piped if reading else environment.started
         self._diff = lru_cache(100)(self._compare)
         self._rows = lru_cache(20)(self._read_rows)
-        self._ids = dict[str, str]()  # what is named by an id is the same for ever
+        # Where half-made files of a run lie, cleared at the start of the next; and what was moved
+        # out of the working tree.
+        self.scratch, self.aside = (git_dir / "kern" / name for name in ("scratch", "aside"))
         self.store = Store(root)
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
-
-    @property
-    def scratch(self) -> Path:
-        """Where half-made files of a run lie; cleared at the start of the next."""
-        return self.git_dir / "kern" / "scratch"
-
-    @property
-    def aside(self) -> Path:
-        """Where lies what was moved out of the working tree."""
-        return self.git_dir / "kern" / "aside"
 
     # ------------------------------------------------------------ running git
 
@@ -179,11 +170,8 @@ class Repo:
         return self._id(name, "commit")
 
     def _id(self, name: str, kind: str) -> str:
-        what = f"{name}^{{{kind}}}"
-        if not (sha := self._ids.get(what) or self.store.id(what)):
+        if not (sha := self.store.id(f"{name}^{{{kind}}}")):
             raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the {kind} of {name}")
-        if _ID.fullmatch(name):
-            self._ids[what] = sha
         return sha
 
     def _read_rows(self, tree: str) -> dict[str, Entry]:
@@ -224,8 +212,8 @@ class Repo:
         """The tree, empty where none, with some paths replaced or, where None, removed; what stands
         in the way of a new file gives way.
         """
-        old = self._rows(self.tree(tree)) if tree else {}
-        rows, below = {**old}, dict[str, dict[str, Entry | None]]()
+        rows = {**self._rows(self.tree(tree))} if tree else {}
+        below = dict[str, dict[str, Entry | None]]()
         for path, entry in changes.items():
             name, inside, rest = path.partition("/")
             if inside:
@@ -240,8 +228,6 @@ class Repo:
                 if not self._rows(rows[name].blob):
                     del rows[name]
         rows |= {path: entry for path, entry in changes.items() if entry and "/" not in path}
-        if tree and rows == old:
-            return self.tree(tree)
         return self._write_tree(rows)
 
     def _write_tree(self, rows: Mapping[str, Entry]) -> str:
@@ -254,7 +240,7 @@ class Repo:
 
     def _write(self, kind: str, data: bytes) -> str:
         """No process for what is there."""
-        names = self.config().get("extensions.objectformat", ["sha1"])[-1]
+        names = self.config.get("extensions.objectformat", ["sha1"])[-1]
         whole = f"{kind} {len(data)}\0".encode() + data
         name = hashlib.new(names, whole, usedforsecurity=False).hexdigest()
         if not self.store.id(name):
@@ -315,23 +301,18 @@ class Repo:
             self.git("update-index", "-z", "--index-info", stdin=rows, env=env)
 
     def ignored(self, *paths: str) -> set[str]:
-        """Those that git leaves out; one that is committed never is."""
-        head = self.store.id("HEAD")
-        untracked = [path for path in paths if not (head and self.entry(head, path))]
-        names = os.fsencode("\0".join(untracked))
-        out = self.run("check-ignore", "-z", "--stdin", stdin=names)[1] if untracked else b""
+        """Those that git leaves out; one that it knows never is."""
+        names = os.fsencode("\0".join(paths))
+        out = self.run("check-ignore", "-z", "--stdin", stdin=names)[1] if paths else b""
         return {*os.fsdecode(out).split("\0")} - {""}
 
     # ------------------------------------------------------------ settings and hooks
 
+    @cached_property
     def config(self) -> dict[str, list[str]]:
         """What a person's git is told, by everything that tells it, when it is first asked for:
         lower-case names with their values, the last of which counts.
         """
-        return self._config
-
-    @cached_property
-    def _config(self) -> dict[str, list[str]]:
         settings = dict[str, list[str]]()
         listed = self.git("config", "-z", "--list", env=environment.with_hooks())
         for record in os.fsdecode(listed).split("\0")[:-1]:
@@ -341,16 +322,16 @@ class Repo:
 
     def is_set(self, name: str) -> bool:
         """Of a setting that is true or false."""
-        value = self.config().get(name, [""])[-1].lower()
+        value = self.config.get(name, [""])[-1].lower()
         return value in ("true", "yes", "on") or (value.isdecimal() and int(value) != 0)
 
-    def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
+    def hooks(self, *names: str, folder: Path) -> list[str]:
         """Those of the hooks that are there and can run."""
-        return [one for one in names if os.access((folder or self.hooks_folder()) / one, os.X_OK)]
+        return [name for name in names if os.access(folder / name, os.X_OK)]
 
     def hooks_folder(self) -> Path:
         """Where git looks for the person's hooks."""
-        if "core.hookspath" not in self.config():
+        if "core.hookspath" not in self.config:
             return self.common_dir / "hooks"
         raw = self.git("rev-parse", "--git-path", "hooks", env=environment.with_hooks())
         return self.root / os.fsdecode(raw).removesuffix("\n")

@@ -1,4 +1,4 @@
-"""What happened, folded once: runs, tasks and their steps, who worked and what it cost. Every view
+"""What happened, folded once: runs and tasks, who worked and what it cost. Every view
 is a loop over these; a run under way adds its records as they come. Pure.
 """
 
@@ -7,15 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kern import plain
 from kern.model import Cost
 
 Record = Mapping[str, Any]
 GATE = "gate"
-FINISHED = "finished, waits to land"
-NO_END = "no end in the journal: killed, or still running"
 
 
 @dataclass(slots=True)
@@ -44,30 +42,9 @@ class Spent:
         """US dollars and tokens, as far as they are known."""
         return self.cost_usd or 0.0, sum(self.tokens.values())
 
-    def each(self, done: int) -> float | None:
-        """US dollars for a finished task; None where that is not known."""
-        return round(self.cost_usd / done, 6) if done and self.cost_usd is not None else None
-
-    def in_words(self, done: int = 0) -> str:
-        usd, counted = self.each(done), self.sums[1]
-        per = f", ${usd:.2f} per finished task" if usd is not None else ""
-        tokens = f", {counted:,} tokens" if counted else ""
-        return f"{self.cost}{per}{tokens}, {plain.span(self.seconds)}"
-
-
-@dataclass(slots=True)
-class Step:
-    """A call of an agent, or a gate. Moments in epoch seconds."""
-
-    kind: str  # a stage, an aide, or `gate`
-    began: float
-    ended: float
-    record: Record  # of its end; of its start where it has none
-    failed: str = ""  # why
-
-    @property
-    def name(self) -> str:
-        return str(self.record.get("gate") or self.kind)
+    def __str__(self) -> str:
+        tokens = f", {self.sums[1]:,} tokens" if self.tokens else ""
+        return f"{self.cost}{tokens}, {plain.span(self.seconds)}"
 
 
 @dataclass(slots=True)
@@ -75,7 +52,6 @@ class Story:
     """What happened, in order."""
 
     records: list[Record] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
 
     def of(self, kind: str) -> list[Record]:
@@ -83,11 +59,6 @@ class Story:
 
     def texts(self, kind: str) -> list[str]:
         return [str(one.get("text") or "") for one in self.of(kind)]
-
-    @property
-    def denied(self) -> list[str]:
-        """What agents were refused."""
-        return [tool for one in self.of("stage") for tool in one.get("denied") or ()]
 
 
 @dataclass(slots=True)
@@ -99,27 +70,14 @@ class Task(Story):
     commit: str | None = None
 
 
-@dataclass(slots=True)
-class Worker:
-    """Who does what. The run itself is number 0: it carries tasks out, or lands those of others."""
+class Doing(NamedTuple):
+    doing: str
+    task: str
+    since: str  # a record's time
+    attempt: int
 
-    number: int
-    task: str = ""
-    doing: str = ""  # empty: it is idle
-    attempt: int = 1
-    since: str = ""  # a record's time
-    step: Step | None = None  # that has begun
-
-    def begin(self, doing: str, record: Record) -> None:
-        self.task, self.doing = str(record.get("task") or self.task), doing
-        self.since, self.attempt = record["time"], record.get("attempt") or 1
-
-    def rest(self) -> None:
-        self.task = self.doing = ""
-
-    def break_off(self, now: float) -> None:
-        if self.step:
-            self.step.ended, self.step = now, None
+    def lasts(self, now: float) -> str:
+        return plain.span(max(round(now - moment(self.since)), 0))
 
 
 @dataclass(slots=True)
@@ -130,27 +88,33 @@ class Run(Story):
     began: float = 0.0  # epoch seconds; a clock that goes back stands still
     ended: float = 0.0
     exit: int | None = None  # None: no end in the journal
-    workers: dict[int, Worker] = field(default_factory=dict)
+    away: bool = False  # the API does not answer
+    # What each worker is at. The run itself is number 0: it carries tasks out, or lands others'.
+    workers: dict[int, Doing] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)  # of its tasks
 
-    def worker(self, number: int) -> Worker:
-        return self.workers.setdefault(number, Worker(number))
+    def begin(self, doing: str, record: Record) -> None:
+        number, text = record.get("worker") or 0, str(record.get("task") or "")
+        self.workers[number] = Doing(doing, text, record["time"], record.get("attempt") or 1)
 
     def fact(self, name: str) -> str:
         """What its beginning says of it: its root, branch, payer."""
         own = (one for one in self.of("run") if "worker" not in one)
         return str(next(own, self.records[0]).get(name) or "")
 
+    def repeats(self, record: Record) -> bool:
+        """Whether its record only says again what was said: of an API that is away that it is asked
+        once more, of a worker what the run says itself.
+        """
+        own = record["kind"] in ("run", "outage") and "worker" in record
+        asked = self.away and record["kind"] in ("stage", GATE)
+        return own or asked or record.get("did") == "still away"
+
 
 @dataclass(slots=True)
 class History(Story):
     runs: dict[str, Run] = field(default_factory=dict)
     tasks: dict[str, Task] = field(default_factory=dict)
-
-    @property
-    def finished(self) -> list[str]:
-        """What waits to land."""
-        return [task.task for task in self.ended(FINISHED)]
 
     def ended(self, *outcomes: str) -> list[Task]:
         return [task for task in self.tasks.values() if task.outcome in outcomes]
@@ -162,15 +126,11 @@ class History(Story):
         run.ended = max(run.ended, now)
         text = record.get("task") or ""
         task = self.tasks.setdefault(text, Task(task=text)) if text else Task()
-        worker = run.worker(record.get("worker") or 0)
-        step = _step(run.ended, worker, record)
         for story in (self, run, task):
             story.records.append(record)
-            if step:
-                story.steps.append(step)
             if record["kind"] == "stage" and record.get("did") != "start":
                 story.spent.pay(record)
-        _settle(run, worker, task, record)
+        _settle(run, task, record)
         return run
 
 
@@ -179,66 +139,37 @@ def fold(records: Iterable[Record]) -> History:
     history = History()
     for record in records:
         history.add(record)
-    for run in history.runs.values():
-        for worker in run.workers.values():
-            worker.break_off(run.ended)
     return history
 
 
-def _step(now: float, worker: Worker, record: Record) -> Step | None:
-    """One that is new."""
-    began, stage = now - max(record.get("seconds") or 0.0, 0.0), str(record.get("stage") or "")
-    match record["kind"], record.get("did"):
-        case "stage", "start":
-            worker.break_off(now)
-            worker.step = Step(stage, now, now, record, NO_END)
-            return worker.step
-        case "stage", _:
-            open_step, worker.step = worker.step, None
-            step = open_step or Step(stage, 0.0, 0.0, record)
-            step.began, step.ended, step.record = began, now, record
-            step.failed = str(record.get("reason") or "")
-            return None if open_step else step
-        case "gate", _:
-            red = f"red, exit {record.get('code')}" if record.get("red") else ""
-            return Step(GATE, began, now, record, red)
-    return None
-
-
-def _settle(run: Run, worker: Worker, task: Task, record: Record) -> None:
+def _settle(run: Run, task: Task, record: Record) -> None:
     """What the worker is at from its record on, and how tasks and runs end. Of many at once a task
     is done when its commit has landed; a worker's kern ends with its task, and no run.
     """
-    did, own, stage = record.get("did"), "worker" not in record, record.get("stage")
-    match record["kind"]:
-        case "stage":
-            worker.begin(str(stage) if did == "start" else f"after {stage}", record)
-        case "limit" | "outage" if did != "over":
-            worker.begin(f"waiting: {record.get('text')}", record)
-        case "sent":
-            worker.begin("sent", record)
-        case "commit":
+    kind, did, stage = record["kind"], record.get("did"), record.get("stage")
+    match kind, did:
+        case "stage", _:
+            run.begin(str(stage) if did == "start" else f"after {stage}", record)
+        case "outage", "over":
+            run.away = False
+        case "limit" | "outage", _:
+            run.away |= kind == "outage"
+            run.begin(f"waiting: {record.get('text')}", record)
+        case "sent", _:
+            run.begin("sent", record)
+        case "commit", _:
             task.commit = record.get("commit")
-        case "run" if did == "end":
-            for one in [*run.workers.values()] if own else [worker]:
-                one.break_off(run.ended)
-                one.rest()
-            run.exit = record.get("exit") if own else run.exit
-        case "task" | "work" as kind:
-            for one in run.workers.values():  # whose kern was killed: it begins anew elsewhere
-                if one.task == task.task:
-                    one.rest()
-            if kind == "work":
-                task.outcome = FINISHED if record.get("commit") else task.outcome
-            elif did == "start":
-                worker.begin("begins", record)
-                task.outcome = "open"
-            else:
-                task.outcome, task.detail = str(did), str(record.get("detail") or "")
-                task.proved = str(record.get("proved") or "")
-                run.ends[task.outcome] += 1
-        case "attempt" if own and task.outcome == FINISHED:
+        case "task", "start":
+            run.begin("begins", record)
             task.outcome = "open"
+        case ("run", "end") | ("work" | "task", _):
+            run.workers.pop(record.get("worker") or 0, None)
+    if (kind, did) == ("run", "end") and "worker" not in record:
+        run.exit = record.get("exit")
+    if kind == "task" and did != "start":
+        task.outcome, task.detail = str(did), str(record.get("detail") or "")
+        task.proved = str(record.get("proved") or "")
+        run.ends[task.outcome] += 1
 
 
 def moment(text: str) -> float:

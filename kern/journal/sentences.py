@@ -1,34 +1,28 @@
 """What happened in words, as a run and `kern log` say it. Pure."""
 
-import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 
 from kern import plain
 from kern.events import SAYS, Record
+from kern.journal.history import Doing
 from kern.model import SAID, Outcome, Result, Stage, unverified
 
-_OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
+_LISTS = {"denied": "  refused: ", "added": "new task: "}  # a line for each
 _IF = re.compile(r"\[([^][]*\{(\w+)[^][]*)\]")  # said only where there is a value
 
 
 def format_record(record: Record) -> list[str]:
     """Its lines, at least one; what belongs to the first is indented."""
     kind, did = record["kind"], "red" if record.get("red") else record.get("did")
-    form = SAYS.get(f"{kind} {did}") or SAYS.get(kind) or "{text}" * ("text" in record)
-    if not form:  # of a newer kern
-        values = {name: value for name, value in record.items() if name not in _OWN and value}
-        return [plain.line(f"{kind}: {json.dumps(values)}", 600)]
+    other = "{text}" if record.get("text") else "{kind}"
+    form = SAYS.get(f"{kind} {did}") or SAYS.get(kind) or other
     every = {**record, **_computed(record)}
     values = {name: _value(name, value) for name, value in every.items()}
     whole = _IF.sub(lambda part: part[1] if values.get(part[2]) else "", form)
-    lines = whole.format_map(_Filled(values)).split("\n")
+    lines = whole.format_map(defaultdict(str, values)).split("\n")
     return [line for line in lines if line.strip()] or [plain.line(kind)]
-
-
-class _Filled(dict[str, str]):
-    def __missing__(self, name: str) -> str:
-        return ""
 
 
 def _value(name: str, value: object) -> str:
@@ -39,44 +33,43 @@ def _value(name: str, value: object) -> str:
             return f"{value:g}"
         case Mapping():
             return plain.line("; ".join(f"{key} ({why})" for key, why in value.items()), 1000)
-        case list() if name == "denied":
-            return "\n  refused: ".join(plain.line(str(one), 160) for one in value)
-        case list() if name == "added":
-            return "\nnew task: ".join(plain.line(str(one), 160) for one in value)
+        case list() | tuple() if name in _LISTS:
+            return f"\n{_LISTS[name]}".join(plain.line(str(one), 160) for one in value)
     return plain.line(str(value), 160 if name in ("task", "payer") else 400)
 
 
 def _computed(record: Record) -> dict[str, object]:
     """What a sentence has of several values, or in other words."""
     seconds, usd = record.get("seconds") or 0.0, record.get("cost_usd")
-    tokens, back = sum((record.get("tokens") or {}).values()), record.get("sent_back")
-    again = record["kind"] == "stage" and (record.get("attempt") or 1) > 1
+    tokens = sum((record.get("tokens") or {}).values())
+    again = record["kind"] == "stage" and record.get("attempt") not in (None, 1)
     outcome = str(record.get("did") or "")
     bare = outcome == Outcome.DONE and unverified(str(record.get("proved") or ""))
-    entries = record.get("told") or ()
     return {
-        "took": f"{seconds:.1f} s",
-        "timed": f"{seconds:.1f} s" if seconds else "",
+        "took": f"{seconds:.1f} s" if seconds else "",
         "span": plain.span(seconds),
         "exit": record.get("exit") or "",
         "name": format_stage(str(record.get("stage") or "")),
         "who": record.get("model") or record.get("agent"),
         "again": record.get("attempt") if again else "",
-        "split": "to split the task" if record.get("mode") == "decompose" else "",
         "usd": "" if usd is None else f"${usd:.4f}",
         "used": short(tokens) if tokens else "",
-        "back": plain.count(back, "time") if isinstance(back, int) and back else "",
+        "back": record.get("sent_back") or "",
         "how": Result("", record.get("code"), "").how if record.get("red") else "",
-        "before": "as it was before the task" if record.get("red_before") is True else "",
         "outcome": SAID.get(outcome, outcome) + ", UNVERIFIED" * bare,
         "opinion": "helpful" if record.get("helpful") else "harmful",
-        "learnings": plain.count(len(entries), "learning") if isinstance(entries, dict) else "",
     }
 
 
 def format_stage(name: str) -> str:
     """`stage 2/3 implement`; a judge is none of the three."""
     return f"stage {Stage(name).number}/3 {name}" if name in set(Stage) else plain.line(name)
+
+
+def format_doing(number: int, one: Doing) -> str:
+    """`2  stage 2/3 implement, attempt 2`; of the run itself without its number, which is 0."""
+    again = f", attempt {one.attempt}" if one.attempt > 1 else ""
+    return f"{f'{number}  ' if number else ''}{format_stage(one.doing)}{again}"
 
 
 def short(count: int) -> str:

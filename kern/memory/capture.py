@@ -8,20 +8,17 @@ from kern import plain
 from kern.memory.entries import Entry
 
 MOST = 320  # characters: one sentence, with room for a command and a path
-_LONGEST_WHEN = 240  # characters
 _ALIKE = 0.5  # of the words of both together: so many two entries of the same content share
 _ITEM = r"[ \t]*(?:[-*+]|\d{1,2}[.)])\s+"
 # Between two lessons: an empty line, the beginning of an item or a `When:`, the end of a sentence.
 _BETWEEN = rf"\n(?:[ \t]*\n|(?={_ITEM}|[^\w\n]*When\b[^\w\n]*:))|(?<=[.!?`)])\n"
 _WHEN = r"\W*When\W*:\W*\s(.+)"
-_WHEN_LINE = r"(?m)^[^\w\n]*When\b[^\w\n]*:[^\w\n]*(.*)\n?"
 # Why it is no entry. What tells of the task itself says the commit already.
 _NONE = {
-    "it says that nothing was learned": (
-        r"(?i)(?:none|nothing|n/?a|no (?:new |further |real )?(?:learn|lesson)\w*)\b.{,70}$"
+    "it says nothing, or asks": (
+        r"(?i)(?:none|nothing|n/?a|no (?:new |further |real )?(?:learn|lesson)\w*)\b.{,70}$|"
+        r"\W*\w*\W*$|.*\?\W*$"
     ),
-    "it says nothing": r"\W*\w*\W*$",
-    "it asks": r".*\?\W*$",
     "it tells what was done, not what to do": (
         r"(?i)(?:I|we|this (?:task|change|commit|attempt))\b(?!')|"
         r"(?:all|the) (?:tests?|checks?|gates?) (?:now )?(?:pass|are green)|"
@@ -37,43 +34,32 @@ _TELLING = r"[\d./_-]|^(?:no|not|never|none|nobody|nothing|without|cannot|avoid|
 class Lesson(NamedTuple):
     text: str
     when: str = ""  # the kinds of work that need it
+    wrong: str = ""  # why it is no entry
 
 
-class Captured(NamedTuple):
-    kept: tuple[Lesson, ...]
-    refused: tuple[tuple[str, str], ...] = ()  # with the reason
-
-
-def lessons(learned: str, experiment: str = "") -> Captured:
+def lessons(learned: str, experiment: str = "") -> list[Lesson]:
     """Of what stands below `## Learned`, each line that a later task could use, with the line
     `When:` below it; of an experiment, however often tried, all that is said, as its result.
     """
     if experiment:
-        lines = plain.block(learned)
-        said, needed = re.sub(_WHEN_LINE, "", lines), "; ".join(re.findall(_WHEN_LINE, lines))
-        text = plain.line(f"{experiment}: {said}", 2000)
-        return Captured((Lesson(text, when(needed)),) if said.strip() else ())
-    candidates = list[Lesson]()
+        parts = re.split(r"(?m)^[^\w\n]*When\b[^\w\n]*:[^\w\n]*(.*)\n?", plain.block(learned))
+        said, needed = "".join(parts[::2]).strip(), when("; ".join(parts[1::2]))
+        return [Lesson(plain.line(f"{experiment}: {said}", 2000), needed)] if said else []
+    result = list[Lesson]()
     for part in re.split(_BETWEEN, re.sub(r"(?m)^[ \t]*(?:`{3}|~{3}).*", "", plain.block(learned))):
         text = plain.line(re.sub(rf"\A{_ITEM}", "", part), 2000)
-        if kinds := re.fullmatch(_WHEN, text):
-            candidates[-1:] = [
-                one._replace(when=one.when or when(kinds[1])) for one in candidates[-1:]
-            ]
-        elif text:
-            candidates.append(Lesson(text))
-    wrong = {one.text: _objection(one.text.strip("*_` ")) for one in candidates}
-    accepted = tuple(one for one in candidates if not wrong[one.text])
-    return Captured(accepted, tuple((text, why) for text, why in wrong.items() if why))
-
-
-def _objection(text: str) -> str:
-    return next((why for why, sign in _NONE.items() if re.match(sign, text)), "")
+        kinds = re.fullmatch(_WHEN, text)
+        if kinds and result:
+            result[-1] = result[-1]._replace(when=result[-1].when or when(kinds[1]))
+        elif text and not kinds:
+            signs = (why for why, sign in _NONE.items() if re.match(sign, text.strip("*_` ")))
+            result.append(Lesson(text, wrong=next(signs, "")))
+    return result
 
 
 def when(condition: str) -> str:
     """The kinds of work, in one line."""
-    return plain.line(condition, _LONGEST_WHEN).strip(" .")
+    return plain.line(condition).strip(" .")
 
 
 def alike(text: str, entries: Iterable[Entry]) -> Entry | None:

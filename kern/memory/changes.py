@@ -1,20 +1,19 @@
 """What a task changes in LEARNINGS.md: votes for the entries it was told, and its own. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from kern.memory import capture
 from kern.memory.entries import Entry, appended, counted, numbers, parse
 
 
-@dataclass(frozen=True, slots=True)
-class Taught:
+class Taught(NamedTuple):
     """What an implement stage said of the learnings."""
 
     learned: str = ""
     experiment: str = ""  # its task: the result is one entry, as it is
-    told: Mapping[str, str] = field(default_factory=dict)  # the text of each entry, by its id
+    told: Mapping[str, str] = {}  # the text of each entry, by its id
     used: Sequence[str] = ()
     misled: Sequence[str] = ()
 
@@ -37,12 +36,11 @@ def of(text: str, taught: Taught, *, failed: bool = False) -> Change:
     failed: what it went by was harmful, and nothing is learned yet.
     """
     entries, fresh = parse(text).entries, list[Entry]()
-    captured = capture.lessons(taught.learned, taught.experiment)
     cast, free = _cast(entries, taught, failed), numbers(entries)
-    for lesson, when in () if failed else captured.kept:
+    for lesson, when, wrong in () if failed else capture.lessons(taught.learned, taught.experiment):
         new = Entry("", lesson, when=when)
         twin = None if taught.experiment else capture.alike(lesson, entries)
-        if any(one.words == new.words for one in (*entries, *fresh)):
+        if wrong or any(one.words == new.words for one in (*entries, *fresh)):
             continue
         if twin:
             cast.setdefault(twin.id, Vote(twin.id, True, "learned again"))
@@ -57,17 +55,13 @@ def of(text: str, taught: Taught, *, failed: bool = False) -> Change:
 
 
 def _cast(entries: Sequence[Entry], taught: Taught, failed: bool) -> dict[str, Vote]:
-    """One for each entry that was told and still says that, the first of them; by its id now."""
+    """One for each entry that was told and still says that, by its id now."""
     now = {entry.text: entry.id for entry in entries if entry.at >= 0}
     ids = {name: now[text] for name, text in taught.told.items() if text in now}
     why = "used, and the attempt failed" if failed else "used"
-    votes = [Vote(name, False, "misled") for name in taught.misled]
-    votes += [Vote(name, not failed, why) for name in taught.used]
-    cast = dict[str, Vote]()
-    for vote in votes:
-        if vote.entry in ids:
-            cast.setdefault(ids[vote.entry], vote._replace(entry=ids[vote.entry]))
-    return cast
+    votes = [Vote(name, not failed, why) for name in taught.used]
+    votes += [Vote(name, False, "misled") for name in taught.misled]  # which counts for more
+    return {ids[one.entry]: one._replace(entry=ids[one.entry]) for one in votes if one.entry in ids}
 
 
 def merged(text: str, before: str, after: str) -> str:
@@ -79,8 +73,7 @@ def merged(text: str, before: str, after: str) -> str:
     for entry in parse(after).entries:
         twin = here.get(entry.words)
         if twin and entry != old.get(entry.words):
-            helpful = max(twin.helpful, entry.helpful)
-            votes[twin.id] = helpful, max(twin.harmful, entry.harmful)
+            votes[twin.id] = max(twin.helpful, entry.helpful), max(twin.harmful, entry.harmful)
         elif not twin and entry.words not in old:
             fresh.append(replace(entry, id=next(free)))
     return appended(counted(text, votes), fresh)

@@ -40,9 +40,8 @@ class Entry:
         """Why it is never told to an agent, in words; empty for one that may be."""
         if self.retired:
             return f"retired: {self.retired}"
-        if self.harmful >= _HARMFUL_AT and self.score <= _PROVEN:
-            return f"harmful: {self.helpful} helpful, {self.harmful} harmful"
-        return ""
+        proven = self.harmful >= _HARMFUL_AT and self.score <= _PROVEN
+        return f"harmful: {self.helpful} helpful, {self.harmful} harmful" if proven else ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -87,13 +86,11 @@ def _items(part: str, start: int, faults: list[str]) -> Iterator[Entry]:
             id = f"L{name}" if name != "0" else ""
             yield Entry(id, text, int(helpful), int(harmful), when, retired, at)
         elif row.strip() and not row.startswith("#"):
-            what = f"line {at + 1} is no entry of at most {LONGEST} characters"
-            faults.append(f"{what}, and not read: {plain.line(row, 40)}")
+            faults.append(f"line {at + 1} is no entry, and not read: {plain.line(row, 40)}")
 
 
 def _section(part: str) -> Iterator[Entry]:
-    comments = " ".join(re.findall(_COMMENT, part))
-    noted = dict[str, str](re.findall(_FIELD, comments))
+    noted = dict[str, str](re.findall(_FIELD, " ".join(re.findall(_COMMENT, part))))
     heading, _, below = re.sub(_COMMENT, "", part).partition("\n")
     title, text = re.sub(_DATED, "", heading).strip(), plain.line(below, LONGEST)
     said = text if text.startswith(title.rstrip("…")) else f"{title}: {text}".removesuffix(": ")
@@ -108,8 +105,7 @@ def _numbered(rows: Sequence[Entry], faults: list[str]) -> Iterator[Entry]:
     by_id, ids = dict[str, Entry](), {entry.id for entry in rows}
     free = (name for n in itertools.count(1) if (name := f"L{n}") not in ids)
     for entry in rows:
-        twin = by_id.get(entry.id)
-        if twin:
+        if twin := by_id.get(entry.id):
             faults.append(f"line {entry.at + 1}: {entry.id} stands there a second time")
         if twin and twin.words == entry.words:
             continue

@@ -1,7 +1,7 @@
 """Which entries a stage is told: all where they fit, else the best until the room is full. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kern.memory.entries import Entry
 
@@ -10,8 +10,7 @@ IRRELEVANT = "not relevant"  # the reason of what has no word of the task
 _CHARS_PER_TOKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     chosen: tuple[tuple[Entry, str], ...] = ()  # with the reason, the best first
     left_out: tuple[tuple[Entry, str], ...] = ()
 
@@ -51,13 +50,13 @@ def told(entries: Sequence[Entry], query: str, room: int = BUDGET) -> Selection:
     return Selection(tuple(chosen), tuple(zip(rest, why, strict=True)))
 
 
-def nearest(entries: Sequence[Entry], query: str, *, meaning: bool = True) -> list[Entry]:
+def nearest(entries: Sequence[Entry], query: str) -> list[Entry]:
     """Those with a word of the query, the best first; of what comes as near, what helped more."""
     from kern.memory.search import ranked  # with SQLite: most runs need none
 
     texts = [f"{entry.text}\n{entry.when}" for entry in entries]
     worth = [entry.score for entry in entries]
-    return [entries[at] for at in ranked(texts, query, worth, meaning=meaning)]
+    return [entries[at] for at in ranked(texts, query, worth)]
 
 
 def filling(order: Iterable[Entry], room: int) -> list[Entry]:

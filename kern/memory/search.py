@@ -17,14 +17,12 @@ _MOST_WORDS = 128  # of a query
 _WORD = re.compile(r"[^\W_]{1,64}")
 
 
-def ranked(
-    texts: Sequence[str], query: str, worth: Sequence[float] = (), *, meaning: bool = True
-) -> list[int]:
+def ranked(texts: Sequence[str], query: str, worth: Sequence[float] = ()) -> list[int]:
     """The places of those that come near, among equals the older first; none where no word of the
     query stands in any. `worth`: of each text, by which its nearness is multiplied.
     """
     lists = [_by_words(texts, query)]
-    if lists[0] and meaning and len(texts) <= _MOST_EMBEDDED:
+    if lists[0] and len(texts) <= _MOST_EMBEDDED:
         lists.append(_by_meaning(texts, query))
     points = dict[int, float]()
     for near in lists:
@@ -68,8 +66,7 @@ def vectors() -> tuple[Any, Any, Any] | None:
         from tokenizers import Tokenizer
 
         folder = Path(spec.submodule_search_locations[0])  # type: ignore[union-attr, index]
-        config = folder / "tokenizers/l2_supercat_tokenizer_config.json"
-        pieces = Tokenizer.from_file(str(config))
+        pieces = Tokenizer.from_file(f"{folder}/tokenizers/l2_supercat_tokenizer_config.json")
         (rows,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
     except Exception:  # not installed, or another version: words alone are searched
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.agents import places, protocol
-from kern.agents.protocol import Agent, Program, Unusable
+from kern.agents.protocol import Agent, Program
 from kern.config import Settings
 from kern.errors import KernError, UsageError
 from kern.model import Needs, Role
@@ -102,11 +102,10 @@ def program(agent: Agent, root: Path | None) -> str:
 
 
 def _user(agent: Agent) -> str:
-    try:
-        if is_own(agent):
-            agent.admit(os.environ, root=os.getuid() == 0)
-    except Unusable as exc:
-        raise KernError(exc.message, hint=exc.hint) from None
+    lacks = agent.as_root and not os.environ.get(agent.as_root)
+    if lacks and os.getuid() == 0 and is_own(agent):
+        hint = f"run kern as an ordinary user; in a container, set {agent.as_root}=1"
+        raise KernError(f"{agent.name} refuses to work unattended as root", hint=hint)
     return f"{agent.name} accepts this user"
 
 

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from kern import plain
@@ -67,16 +68,15 @@ def ask(
     """What the stage says, asked once more where that is not to be believed; and what it did that
     breaks limits. `red`: gates, before the task.
     """
-    form, listed, task = site.templates[prompt.stage], "", at.opened[1]
+    form, task = site.templates[prompt.stage], at.opened[1]
+    listed = cache(lambda: "\n".join(site.repo.paths("ls-tree", "-rz", "--name-only", tree)))
     own = "\n".join((briefs.task_text(task), *(n.text for n in task.of(Kind.GATE, Kind.JUDGE))))
     own_gate = next((gate.label for gate in red if not gate.name), "")
 
     def knows(name: str) -> bool:
-        nonlocal listed
-        listed = listed or "\n".join(site.repo.paths("ls-tree", "-rz", "--name-only", tree))
         name = name.removeprefix(f"{site.repo.root}/").rstrip("/.")
         whole = rf"(?i)(?<![^\W_]){re.escape(name)}(?![^\W_])"
-        return bool(re.search(whole, listed)) or os.path.exists(site.repo.root / name)
+        return bool(re.search(whole, listed())) or os.path.exists(site.repo.root / name)
 
     def once(one: Prompt) -> Said:
         reply = site.caller.call(one, task=task.key.text, attempt=at.attempt, again=again, **how)

@@ -15,13 +15,12 @@ from kern.git.landing import advance
 from kern.memory import changes
 from kern.memory.changes import Taught
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Outcome, Stage
-from kern.pipeline import attempt, landing, lessons, project, settle, verify
+from kern.pipeline import attempt, landing, project, settle, verify
 from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
 from kern.pipeline.project import Checked
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import Settled
-from kern.plain import some
 from kern.spec import edit, imports
 from kern.spec.parse import Task
 from kern.stages import answer, briefs, prompts, record
@@ -36,7 +35,7 @@ def commit(site: Site, at: Situation) -> None:
     try:
         tree = attempt.candidate(site, at)
         if message := _message(site, at, tree):
-            _make(site, at, tree, message, lessons.of(at.second))
+            _make(site, at, tree, message, settle.lesson_of(at.second))
     except Objection as exc:
         verify.fail(site, at.second, exc)
 
@@ -49,10 +48,9 @@ def conclude(site: Site, at: Situation) -> Settled | None:
         return None
     tree = site.repo.tree(at.head.commit)
     checked = project.run_hooks(site, tree, whole_message(key, task, f"Conclude: {task.text}"))
-    if checked.objection or checked.altered:
-        more = f"a hook changed {some(sorted(checked.altered))}, which is more than the task"
-        return settle.note(site, at, Outcome.BLOCKED, checked.objection or more)
-    _make(site, at, tree, checked.message, lessons.taught(site, at), proved=False)
+    if checked.refused:
+        return settle.note(site, at, Outcome.BLOCKED, checked.objection)
+    _make(site, at, tree, checked.message, settle.taught(site, at), proved=False)
     return None
 
 

@@ -12,10 +12,11 @@ from kern.git.refs import StartRef
 from kern.git.repository import Head, Repo
 from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
 from kern.pipeline.place import Place
-from kern.pipeline.table import ATTEMPTS, Do, Facts, Research, Start, due, resume
+from kern.pipeline.table import ATTEMPTS, Do, Facts, Start, due, resume
 from kern.spec import notes, order
 from kern.spec.parse import Kind, Spec, Task, is_experiment, parse
-from kern.stages import answer, record
+from kern.stages import record
+from kern.stages.answer import Code
 from kern.stages.briefs import task_name
 from kern.stages.record import StageRecord
 
@@ -93,7 +94,7 @@ def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[S
     """The stage files that count: of this task and, from stage 2 on, of this attempt."""
     records: dict[Stage, StageRecord] = {}
     for stage in Stage:
-        one = record.load(here.scope, stage)
+        one = record.read(here.scope, stage)
         if one and one.key == key and (stage is Stage.RESEARCH or one.attempt == attempt):
             records[stage] = one
     second = records.get(Stage.IMPLEMENT)
@@ -134,18 +135,13 @@ def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:
     return Start.NOTED if start.attempt < attempt else Start.OPEN
 
 
-def _research(first: StageRecord | None, task: Task | None) -> Research:
+def _research(first: StageRecord | None, task: Task | None) -> Code | None:
+    """A question too many stops nobody: what it found is handed on."""
     if first is None:
-        return Research.NONE
-    if first.fault:
-        return Research.NO_TASK
-    match first.answer.code:
-        case answer.Code.NO_TASK:
-            return Research.NO_TASK
-        case answer.Code.NEEDS_ANSWER if task and not notes.objection(task, first.answer.reason):
-            return Research.ASKED
-        case _:  # a question too many stops nobody: what it found is handed on
-            return Research.READY
+        return None
+    code, reason = Code.NO_TASK if first.fault else first.answer.code, first.answer.reason
+    asks = code is Code.NEEDS_ANSWER and task and not notes.objection(task, reason)
+    return code if asks or code is Code.NO_TASK else Code.READY
 
 
 # ---------------------------------------------------------------- git's testimony

@@ -1,4 +1,5 @@
-"""Stage 2: the start ref, the agent, and what it left.
+"""Stages 1 and 2. What research finds out is saved, then noted in SPEC.md; the start ref, the agent
+that implements, and what it left.
 
 The second attempt mends the first where that went the right way: its change is in the tree again,
 and what failed is told. After that, an attempt begins anew, and so does research. What was finished
@@ -7,6 +8,7 @@ and collided with what others did is mended each time.
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kern import plain
 from kern.config import LARGE, Gate
@@ -21,9 +23,12 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.plain import some
+from kern.spec import edit
+from kern.spec.parse import Kind
 from kern.stages import answer, briefs, change
+from kern.stages.call import Said
 from kern.stages.prompts import Prompt
-from kern.stages.record import StageRecord
+from kern.stages.record import StageRecord, now
 from kern.system import workspace
 
 _RIGHT_WAY = {Cause.FORM, Cause.GATE, Cause.JUDGE, Cause.HOOK, Cause.COMMIT, Cause.TIME}
@@ -31,10 +36,45 @@ _KEPT = 4096  # characters of the change before
 _ANSWER = 1500  # characters of the answer before
 
 
+def research(site: Site, at: Situation) -> None:
+    """The answer, or its note: one durable step each."""
+    key, task = at.opened
+    if Stage.RESEARCH in at.files:
+        lines = edit.research(at.files[Stage.RESEARCH].answer.findings or [("Findings", "none")])
+        site.documents.edit_task(key, lambda text, _, now: edit.annotate(text, now, lines))
+        return
+    began, tree = now(), site.repo.tree(at.head.commit)
+    site.rooms.put_back(tree)
+    required, state = project.standing(site, at)
+    form = site.templates[Stage.RESEARCH]
+    prompt = briefs.brief(site.repo, site.documents, form, task, required, state)
+    room = site.rooms.for_agent(tree, at.head, writes=False)
+    reply, _ = attempt.ask(
+        *(site, at, prompt, "research"),
+        tree=tree,
+        back=tree,
+        red=required.red,
+        again=lambda: site.rooms.put_back(tree),
+        room=room,
+    )
+    if reply.doubt and at.due is not Tier.SKIP:  # an attempt that came no further
+        _retire_earlier(site, at)
+        start = attempt.begin(site, at)
+        refs.hold(site.repo, start, tree)
+        why = f"research: {reply.doubt}"
+        _save(site, at, start, tree, reply, why, cause=Cause.FORM, time=began)
+        return
+    reply = replace(reply, fault=reply.fault or reply.doubt)
+    if task.of(Kind.RESEARCH):  # of an earlier one
+        site.documents.edit_task(
+            key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH))
+        )
+    save(site, reply, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
+
+
 def implement(site: Site, at: Situation) -> None:
     """The start ref, the agent, what it left, stage2.json."""
-    if at.attempt > 1:
-        workspace.retire(site.scope, str(at.attempt - 1))
+    _retire_earlier(site, at)
     last = attempt.earlier(site, at)
     earlier = _earlier(site, at, last)
     prompt, sends_back, red = _order(site, at, last, bool(earlier))
@@ -61,25 +101,35 @@ def implement(site: Site, at: Situation) -> None:
         attempt.put_aside(site, at, start, "cut off")
         refs.delete(site.repo, start.ref, start.commit)
         raise
-    # In place what changed beside one that was idle is a person's.
-    idle = site.rooms.place and reply.idle and not earlier
+    # In place what changed beside one that only read is a person's.
+    idle = site.rooms.place and not reply.acted and not earlier
     tree, violation = (start.tree, "") if idle else _left(site, start)
     tree = _without_commits(site, start, tree) if site.rooms.place else tree
     refs.hold(site.repo, start, tree)
     limits = "; ".join(filter(None, (*broken, violation)))
-    facts: dict[str, object] = {
-        "base": at.head.commit,
-        "start": start.tree,
-        "tree": tree,
-        "told": {one.id: one.text for one, _ in prompt.memory.chosen},
-        "acted": reply.acted,
-        "sent_back": reply.reply.sent_back if sends_back else -1,
-        "time": at.files[Stage.RESEARCH].time,
-    }
-    if why := limits or reply.fault or reply.doubt:
+    late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
+    _save(
+        *(site, at, start, tree, reply, limits or reply.fault or reply.doubt),
+        told={one.id: one.text for one, _ in prompt.memory.chosen},
+        acted=reply.acted,
+        sent_back=reply.reply.sent_back if sends_back else -1,
+        time=at.files[Stage.RESEARCH].time,
+        cause=Cause.LIMIT if limits else Cause.FORM if reply.doubt else late,
+    )
+
+
+def _retire_earlier(site: Site, at: Situation) -> None:
+    if at.attempt > 1:
+        workspace.retire(site.scope, str(at.attempt - 1))
+
+
+def _save(
+    site: Site, at: Situation, start: StartRef, tree: str, reply: Said, why: str, **facts: object
+) -> None:
+    """stage2.json; `why` it is no success, whatever was answered."""
+    facts |= {"base": at.head.commit, "start": start.tree, "tree": tree}
+    if why:
         facts["outcome"] = str(answer.broken(plain.line(why), at.due))
-        late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
-        facts["cause"] = Cause.LIMIT if limits else Cause.FORM if reply.doubt else late
     save(site, reply, at.opened[0], Stage.IMPLEMENT, at.attempt, **facts)
 
 

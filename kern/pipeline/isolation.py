@@ -9,9 +9,10 @@ import tempfile
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from kern import person, plain
+from kern import person
 from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.config import Settings
@@ -21,23 +22,18 @@ from kern.git import refs
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
-from kern.pipeline import agents, trust
-from kern.sandbox import closed, confine
-from kern.sandbox.confine import Hold, Sandbox, unheld
+from kern.pipeline import agents, inside, trust
+from kern.sandbox import confine
+from kern.sandbox.confine import Sandbox
 from kern.sandbox.means import Means, Overlays
-from kern.sandbox.wall import Kind, Tree
+from kern.sandbox.wall import Tree
 from kern.stages.call import Caller
 from kern.stages.prompts import Template
-from kern.system import process, temporary, workspace
-from kern.system.workspace import Scope
+from kern.system import temporary, workspace
 
 VARIABLE = "KERN_SANDBOX"
 _RENEWAL_S = 30.0
-_FLAT = (
-    "no overlay can lie on this disk: kern works in your tree, and gates cannot write what git "
-    "ignores (kern help safety)"
-)
-_LONGEST = 70  # characters: the path of a socket has room for 108
+_FLAT = "no overlay can lie on this disk: kern works in your tree (kern help safety)"
 
 
 def mode() -> Mode:
@@ -51,8 +47,9 @@ def homes(repo: Repo) -> Path:
     return trust.state(repo) / "homes" / f"{repo.common_dir.parent.name}-{digest}"
 
 
-def wanted(repo: Repo, scope: Scope, programs: Collection[Program], own: Person) -> Sandbox:
+def wanted(repo: Repo, programs: Collection[Program], own: Person) -> Sandbox:
     """Before any means was chosen. `programs`: the agents of the run."""
+    scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
     home, documents = Path.home(), (repo.root / SPEC, repo.root / LEARNINGS)
     return Sandbox(
         Tree(repo.root, repo.git_dir, repo.common_dir, (repo.root / ".kern",), documents),
@@ -70,7 +67,7 @@ def _settings_of_git(repo: Repo) -> list[Path]:
     listed = repo.run("config", "--global", "--includes", "--list", "--show-origin", "-z")[1]
     names = {os.fsdecode(one[5:]) for one in listed.split(b"\0") if one.startswith(b"file:")}
     for key in ("core.excludesfile", "core.attributesfile"):
-        names.update(map(os.path.expanduser, repo.config().get(key, [])[-1:]))
+        names.update(map(os.path.expanduser, repo.config.get(key, [])[-1:]))
     paths = [repo.hooks_folder(), *map(Path, sorted(names))]
     return [path for path in paths if path.is_absolute() and (path.is_file() or path.is_dir())]
 
@@ -79,35 +76,35 @@ def _settings_of_git(repo: Repo) -> list[Path]:
 def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
     """The sandbox with its homes and its relay, for as long as the run. Raises UsageError."""
 
-    def refused(host: str) -> None:
-        sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
-
     opened = map(os.path.expanduser, plan.grants.write)
     writable = [Path(os.path.realpath(one)) for one in (str(plan.tree.root), *opened)]
     with contextlib.ExitStack() as run:
         run.enter_context(temporary.folder(*writable))
-        if mode is Mode.OFF:
-            yield plan
-            return
-        from kern.sandbox.proxy import Relay  # with asyncio, which most commands do without
+        # The path of a socket has room for 108 characters.
+        short = None if len(tempfile.gettempdir()) < 70 else "/tmp"
+        folder = run.enter_context(tempfile.TemporaryDirectory(prefix="relay-", dir=short))
+        sandbox = confine.chosen(mode, replace(plan, relay=Path(folder, "relay")))
+        if sandbox.means is not Means.NONE:
+            from kern.sandbox.proxy import Relay  # with asyncio, which most commands do without
 
-        short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"
-        relay_folder = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
-        folder = Path(run.enter_context(relay_folder))
-        try:
-            confine.homes(plan.own)
-        except OSError:  # those of this run, then
-            plan = replace(plan, own=folder / "homes")
-            confine.homes(plan.own)
-        sandbox = confine.chosen(mode, replace(plan, relay=folder / "relay"))
-        if sandbox.means is Means.BWRAP and sandbox.apart:
-            run.callback(Relay(str(sandbox.relay), sandbox.hosts, refused).close)
-        done = threading.Event()
-        thread = threading.Thread(target=_renew, args=(sandbox, done), daemon=True)
-        thread.start()
-        run.callback(thread.join)
-        run.callback(done.set)
+            try:
+                confine.homes(plan.own)
+            except OSError:  # those of this run, then
+                sandbox = replace(sandbox, own=Path(folder, "homes"))
+                confine.homes(sandbox.own)
+            if sandbox.means is Means.BWRAP and sandbox.apart:
+                relay = Relay(str(sandbox.relay), sandbox.hosts, partial(_refused, sink))
+                run.callback(relay.close)
+            done = threading.Event()
+            thread = threading.Thread(target=_renew, args=(sandbox, done), daemon=True)
+            thread.start()
+            run.callback(thread.join)
+            run.callback(done.set)
         yield sandbox
+
+
+def _refused(sink: Sink, host: str) -> None:
+    sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
 
 
 def _renew(sandbox: Sandbox, done: threading.Event) -> None:
@@ -119,18 +116,12 @@ def _renew(sandbox: Sandbox, done: threading.Event) -> None:
 
 def foreseen(repo: Repo, own: Person) -> Sandbox:
     """As a run would choose it now. Raises UsageError."""
-    scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
-    return confine.chosen(mode(), wanted(repo, scope, (), own))
+    return confine.chosen(mode(), wanted(repo, (), own))
 
 
 def holds(repo: Repo, own: Person) -> bool:
     """Whether what a repository has run here cannot get out. Raises UsageError."""
     return foreseen(repo, own).means is not Means.NONE
-
-
-def hold(sandbox: Sandbox) -> Hold:
-    """What it puts before a command."""
-    return unheld if sandbox.means is Means.NONE else sandbox.confine
 
 
 def rooms(sandbox: Sandbox, repo: Repo, settings: Settings) -> bool:
@@ -178,7 +169,7 @@ def promised(templates: Mapping[Role, Template], caller: Caller, sandbox: Sandbo
     if sandbox.means is not Means.NONE:
         for name, needs in sandbox.needs.items():
             for command in needs.commands:
-                check_key(name, command, caller.hold)
+                inside.key(name, command, caller.hold)
         return
     for role, form in templates.items():
         # What the commit stage does beside its answer counts for nothing.
@@ -186,21 +177,5 @@ def promised(templates: Mapping[Role, Template], caller: Caller, sandbox: Sandbo
             if why := protocol.find(by.agent).unheld:
                 raise UsageError(
                     f"{by.agent} cannot be held to what {role} may do: {why}",
-                    hint=f"choose another agent for it (--agent {role}={protocol.DEFAULT}), or "
-                    "let a sandbox hold it: kern help safety",
+                    hint=f"--agent {role}={protocol.DEFAULT}, or a sandbox: kern help safety",
                 )
-
-
-def check_key(name: str, command: str, hold: Hold) -> str:
-    """Without a key an agent asks again and again, for minutes, and says that it is logged in."""
-    confined = hold(Kind.READER, ["sh", "-c", command], process.surroundings(), agent=name)
-    code, key, complaint = process.heard(confined.argv, 30, env=confined.env)
-    if code or not key.strip():
-        last = plain.last(complaint) or f"exit {code}, and nothing printed"
-        shut = closed.sentences(complaint, confined) or ["open what that command reads"]
-        raise UsageError(
-            f"{name} gets no key in the sandbox: {plain.line(command, 100)}: "
-            f"{plain.line(last, 200)}",
-            hint="; ".join((*shut, f"in {person.FILE}: kern help safety")),
-        )
-    return f"{name} gets its key in the sandbox"

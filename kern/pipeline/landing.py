@@ -5,19 +5,16 @@ way is free, proven on what it lands on. And back: `kern undo`, a commit that al
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from kern import plain
-from kern.checks import result
-from kern.config import Gate
 from kern.errors import KernError, UsageError
-from kern.events import AttemptNoted, GateEnded
+from kern.events import AttemptNoted
 from kern.git import history, refs
 from kern.git import landing as branch
 from kern.git.history import Commit
 from kern.git.repository import DOCUMENTS, Entry, Repo
 from kern.journal import store
-from kern.model import SPEC, Cause, Key, Marker, Result, Saved, Stage
+from kern.model import SPEC, Cause, Key, Marker, Saved, Stage
 from kern.pipeline import preflight, project, verify
 from kern.pipeline.attempt import Objection
 from kern.pipeline.site import Site
@@ -37,7 +34,6 @@ _BOTH = (
     "now, behind ======= what the task made of it. Make one of them, so that both "
     "intents hold, and leave no such marker"
 )
-_MOST_NAMED = 3  # commits, in a note
 
 
 def waits(site: Site, head: str, new: str) -> bool:
@@ -54,31 +50,36 @@ def waits(site: Site, head: str, new: str) -> bool:
     return True
 
 
-def land(site: Site) -> list[str]:
-    """What can land does, and a killed landing goes on; the paths that are in the way of it. No
-    task is in progress.
+def land(site: Site) -> KernError | None:
+    """What can land does, and a killed landing goes on; what is to be said where something is in
+    its way. No task is in progress.
     """
     repo = site.repo
     follow(repo, site.documents)
     ref, head = branch.waiting(repo), repo.real_head()
     if not (tip := repo.store.id(ref)):
-        return []
+        return None
     base = repo.text("merge-base", head.commit, tip)
     if base != head.commit:
         new = _moved(site, history.since(repo, base, tip) or (), head.commit)
         is_gone = new == head.commit
         repo.git("update-ref", *(("-d", ref, tip) if is_gone else (ref, new, tip)))
         if is_gone:
-            return []
+            return None
         tip = new
-    if paths := branch.in_the_way(repo, head.commit, tip):
-        return paths
     commits = history.since(repo, head.commit, tip) or ()
+    if paths := branch.in_the_way(repo, head.commit, tip):
+        tasks = "the finished task" if len(commits) == 1 else f"{len(commits)} finished tasks"
+        names = plain.line("; ".join(one.trailer or one.subject for one in commits), 100)
+        return KernError(
+            f"your changes are in the way of {tasks}: {some(paths)}: {names}",
+            hint=f"{_LANDS}; see it: git log -p {head.commit[:7]}..{tip[:12]}",
+        )
     if branch.advance(repo, head, tip, commits[-1].subject, removed={ref: tip}):
         follow(repo, site.documents)
         for one in commits:
             site.warn(f"landed, the way is free: {one.sha[:7]} {one.subject}")
-    return []
+    return None
 
 
 def _moved(site: Site, commits: Sequence[Commit], onto: str) -> str:
@@ -95,20 +96,6 @@ def _moved(site: Site, commits: Sequence[Commit], onto: str) -> str:
                 continue
             give_back(site, task.key, one, exc, onto)
     return onto
-
-
-def check(site: Site) -> None:
-    """At the end of a run. Raises KernError where something waits."""
-    if paths := land(site):
-        head, tip = site.repo.real_head(), site.repo.store.id(branch.waiting(site.repo))
-        base = site.repo.text("merge-base", head.commit, tip)
-        commits = history.since(site.repo, base, tip) or ()
-        tasks = "the finished task" if len(commits) == 1 else f"{len(commits)} finished tasks"
-        names = plain.line("; ".join(one.trailer or one.subject for one in commits), 100)
-        raise KernError(
-            f"your changes are in the way of {tasks}: {some(paths)}: {names}",
-            hint=f"{_LANDS}; see it: git log -p {head.commit[:7]}..{tip[:12]}",
-        )
 
 
 def follow(repo: Repo, documents: Documents) -> None:
@@ -158,7 +145,7 @@ def on_top(
     repo, base = site.repo, commit.parents[0]
     merged, collisions = _merged(repo, commit, head)
     if collisions:
-        others = f"{_landed_since(repo, base, head)} in {some(sorted(collisions))}"
+        others = f"{verify.commits_since(repo, base, head)} in {some(sorted(collisions))}"
         raise Refused(f"it collides with {others}", _BOTH, merged)
     whole = project.with_documents(site, merged, texts)
     if not (proof and head == base):
@@ -193,36 +180,15 @@ def _proven(
     required = project.checks(site, task) if task else Checks(project.settings(site).gates)
     whole, merged = trees
     looks = where() if required.shown or site.caller.settings.hidden else site
-    run = partial(_gate, looks, tree=whole, head=head)
     try:
-        return "".join(verify.witness(looks, required, task, head, whole, run))
+        return "; ".join(verify.witness(looks, required, task, head, whole))
     except Objection as exc:
         more = "its gates were green there, and with what has landed since this one is red"
-        without = _landed_since(site.repo, commit.parents[0], head)
+        without = verify.commits_since(site.repo, commit.parents[0], head)
         why = f"{exc}; it was green without {without}" if without else str(exc)
         refused = Refused(why, more, merged)
         refused.facts |= {"red": exc.facts["red"]}
         raise refused from None
-
-
-def _gate(site: Site, gate: Gate, tree: str, head: str) -> Result:
-    end = project.run_gate(site, gate, tree)
-    if end.red and gate.name:
-        before = project.known(site, gate, head)
-        before = before or project.run_gate(site, gate, site.repo.tree(head))
-        if before.red and before.stops(site.options.allow_red, first=True):
-            message, hint = result.refusal([before])
-            where = f"that is {head[:7]}, without any task that waits to land"
-            raise KernError(f"{message}\n{where}", hint=hint)
-        end = end.against(before.red)
-    site.sink(GateEnded(end))
-    return end
-
-
-def _landed_since(repo: Repo, base: str, head: str) -> str:
-    since = history.since(repo, base, head) or ()
-    names = (f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST_NAMED:])
-    return ", ".join(names)
 
 
 def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> StageRecord:
@@ -312,7 +278,7 @@ def _made(repo: Repo, parsed: Spec, number: int) -> Commit:
             f"no commit of kern's on this branch finished it: {title}",
             hint="[ ] in kern edit opens it again and changes nothing else",
         )
-    rows = store.load(store.place(repo.common_dir), having=b'"commit"', size=store.NIGHT)
+    rows = store.load(store.place(repo.common_dir), size=store.NIGHT)
     hashes = {str(row["commit"]) for row in rows if row.get("commit")}
     change = history.patch(repo, commit.sha)  # which a rebase leaves as it is
     if commit.sha not in hashes and all(history.patch(repo, sha) != change for sha in hashes):

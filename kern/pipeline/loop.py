@@ -1,32 +1,41 @@
-"""The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
+"""The loop: look at what is true, ask the table what is next, have it done, tell the sinks.
+
+Two rules hold throughout: HEAD has the task before `[x]` is on the disk, and work is saved, then
+the tree restored, then the attempt noted.
+"""
 
 import contextlib
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from kern.config import ROUNDS
 from kern.errors import Asked, Interrupted, KernError
-from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
+from kern.events import Sink, TaskSettled, TaskStarted, Traced, Warned
 from kern.git import refs
 from kern.git.landing import waiting_refs
-from kern.model import SPEC, Key, Outcome
+from kern.model import SPEC, Key, Marker, Outcome, Saved
 from kern.pipeline import (
+    commit,
     facts,
+    implement,
     landing,
     preflight,
     project,
     session,
-    steps,
+    settle,
     summary,
+    verify,
 )
 from kern.pipeline.facts import Situation
-from kern.pipeline.review import Reviews
-from kern.pipeline.site import Options, Site
+from kern.pipeline.site import CLOSE, Options, Site
 from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import Waits
-from kern.spec import order
+from kern.spec import edit, order
+from kern.spec.parse import Spec
+from kern.stages import record
+from kern.stages.plan import Mode, Planner, goal_of
 from kern.system import process
 
 MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
@@ -35,9 +44,6 @@ MOST_STEPS = 200  # of one iteration; the table's longest is far below: more mea
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
 _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.PROVE, Do.COMMIT)
-_BEGINS = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT)
-# The tree holds no agent's work then: the gates tell how things stand before the first task.
-_UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
@@ -53,12 +59,54 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         return loop.run()
 
 
+# What each row of the resume table does; SELECT is the loop's. Each returns how the task's
+# iteration ended, where it did.
+STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
+    Do.FINISH: settle.finish,
+    Do.ABANDON: settle.undo,
+    Do.BOOK: settle.book,
+    Do.RELEASE: settle.release,
+    Do.COMMIT: commit.commit,
+    Do.PROVE: verify.prove,
+    Do.UNDO: settle.undo,
+    Do.CONCLUDE: commit.conclude,
+    Do.RESEARCH: implement.research,
+    Do.IMPLEMENT: implement.implement,
+}
+
+
+def look(site: Site) -> Situation:
+    """What is true, the markers set right first."""
+    _, parsed = site.documents.spec()
+    if parsed.unclosed:
+        raise KernError(parsed.unclosed.said, hint=CLOSE)
+    at = facts.look(site, proved=site.memory.proved)
+    task, verdict = at.task, at.facts.saved not in (Saved.NONE, Saved.OPEN)
+    if at.start and not at.facts.done and task and task.marker is Marker.DONE and not verdict:
+        # An agent or a gate that was at work when kern was killed can have ticked it as well.
+        site.documents.edit_task(task.key, lambda text, _, now: edit.mark(text, now, Marker.ACTIVE))
+        site.warn(f"ticked before kern had come to a verdict: back to [~]: {task.text}")
+        return facts.look(site)
+    return at
+
+
+def take_next(site: Site, passed_over: Collection[Key], only: Key | None = None) -> Key | None:
+    """Sweep, select, `[~]`. None where nothing is ready. `wanted`: that one."""
+    record.sweep(site.scope)
+
+    def apply(text: str, parsed: Spec) -> tuple[str, Key | None]:
+        task = parsed.find(only) if only else order.select(parsed, passed_over)
+        return (edit.mark(text, task, Marker.ACTIVE), task.key) if task else (text, None)
+
+    return site.documents.update(apply)
+
+
 class Loop:
     """Iterations: each carries one task to an outcome."""
 
     def __init__(self, site: Site) -> None:
         self.site, self.options, self.sink = site, site.options, site.sink
-        self.reviews, self.waits = Reviews(site), Waits(site)
+        self.waits, self.reviews = Waits(site), 0
         self.branch = self.site.repo.head().branch
         self.due = Do.SELECT
         at = facts.look(site)
@@ -74,8 +122,7 @@ class Loop:
         Else from commits that wait to land, as from those that have; a worker's all land.
         """
         site, at = self.site, facts.look(self.site)
-        do = resume(at.facts)
-        if site.rooms.place and not at.start and do in _BEGINS and self._pays(do):
+        if site.rooms.place and not at.start and (at.facts.active or self._pays()):
             preflight.require_clean(site.rooms.place.changed())
         if site.rooms.mounted and process.FLEET not in os.environ:
             site.repo.ahead = waiting_refs(site.repo)
@@ -88,10 +135,11 @@ class Loop:
         stopped = ""
         try:
             self._iterations()
-            landing.check(self.site)
+            if in_the_way := landing.land(self.site):
+                raise in_the_way
         except Asked:
-            stopped = "the next task" if self.due is Do.SELECT else self.due
-            stopped = "; ".join(filter(None, (stopped, self._unfinished())))
+            due = "the next task" if self.due is Do.SELECT else self.due
+            stopped = "; ".join(filter(None, (due, self._unfinished())))
         except BaseException as exc:
             error = exc
             if isinstance(exc, Interrupted):
@@ -103,7 +151,7 @@ class Loop:
 
     def finish(self) -> list[Settled]:
         """Carry the task in progress to its outcome, where one is."""
-        while resume(steps.look(self.site).facts) is not Do.SELECT:
+        while resume(look(self.site).facts) is not Do.SELECT:
             self._iterate(1)
         landing.land(self.site)
         return self.settled
@@ -111,7 +159,7 @@ class Loop:
     def _iterations(self) -> None:
         """Those that were asked for, as far as there is something to do."""
         if self.options.until_done:
-            self.reviews.goal()
+            goal_of(self.site.repo.root, self.site.documents.spec_text())
         number = 1
         while number <= self.options.iterations:
             if number > 1:
@@ -128,7 +176,8 @@ class Loop:
         if self.options.delay and (parsed.active or order.select(parsed, self.passed_over)):
             self.due = Do.SELECT
             self.site.steered.check_requests()
-            self.sink(Waiting(self.options.delay))
+            how = "(Ctrl-C ends; kern goes on from here)"
+            self.sink(Traced(f"next task in {self.options.delay:g} s {how}", plain=True))
             self.site.steered.sleep(self.options.delay)
 
     def _iterate(self, number: int) -> bool:
@@ -148,17 +197,14 @@ class Loop:
                 announced = True
             if do is Do.SELECT:
                 landing.land(self.site)
-            if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
-                with self.waits.patience():
-                    project.check(self.site)
-                continue  # it may have taken long
-            if do is Do.SELECT:
-                if not steps.take_next(self.site, self.passed_over, self.wanted):
+                if not self.site.memory.checked and self._pays():
+                    project.check(self.site)  # it may take long
+                elif not take_next(self.site, self.passed_over, self.wanted):
                     return False
                 continue
             settled = None
             with self.waits.patience():
-                settled = steps.STEPS[do](self.site, at)
+                settled = STEPS[do](self.site, at)
             if settled:
                 self._settle(settled)
                 return True
@@ -170,14 +216,14 @@ class Loop:
 
     def _look(self) -> Situation:
         """What is true. Raises KernError where the branch was switched under the run."""
-        at = steps.look(self.site)
+        at = look(self.site)
         if at.head.branch != self.branch:
             raise switched(self.branch, at.head.name)
         return at
 
-    def _pays(self, do: Do) -> bool:
-        """Whether an agent is about to be paid."""
-        if do is not Do.SELECT or self.options.until_done:
+    def _pays(self) -> bool:
+        """Whether an agent is to be paid, before there is a task."""
+        if self.options.until_done:
             return True
         return order.select(self.site.documents.spec()[1], self.passed_over) is not None
 
@@ -191,7 +237,31 @@ class Loop:
         """Whether a review finds more to do, however long limits last."""
         while True:
             with self.waits.patience():
-                return self.reviews.more()
+                return self._reviewed()
+
+    def _reviewed(self) -> bool:
+        """Whether there are new tasks, where none is open; False where the goal is reached or tasks
+        wait.
+        """
+        site = self.site
+        if any(task.marker is not Marker.DONE for task in site.documents.spec()[1].tasks):
+            return False
+        if self.reviews >= ROUNDS:
+            raise KernError(
+                f"not done after {self.reviews} reviews",
+                hint="look at what they added to SPEC.md; kern --until-done goes on",
+            )
+        self.reviews += 1
+        planner = Planner(site.repo, site.documents, site.templates, site.caller)
+        plan = planner.ask(Mode.REVIEW, goal_of(site.repo.root, site.documents.spec_text()))
+        if plan.wrong or not (plan.titles or plan.done):
+            why = plan.wrong or "it lists nothing but tasks that are done already"
+            raise KernError(
+                f"the review's answer is refused: {why} ({plan.answer})",
+                hint="ask again: kern --until-done; or write the task into SPEC.md yourself",
+            )
+        planner.take(plan)
+        return bool(plan.titles)
 
     def _unfinished(self) -> str:
         """In place, what a person should know of the tree where the run is interrupted."""
@@ -205,22 +275,13 @@ class Loop:
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""
-        parsed, caller = None, self.site.caller
-        with contextlib.suppress(KernError):
-            parsed = self.site.documents.spec()[1]
-        end = summary.of(
-            *(self.settled, parsed, error),
-            seconds=time.monotonic() - self.began,
-            cost=caller.cost,
-            tokens=caller.tokens,
-            stopped=stopped,
-            until=bool(stopped) and self.site.steered.late,
-        )
+        seconds = time.monotonic() - self.began
+        end = summary.ended(self.site, self.settled, error, seconds, stopped)
         summary.name_unsigned(self.site, self.settled)
         if error is None:
             with contextlib.suppress(KernError):  # the next run's end tries again
                 session.drop_old(self.site)
-        self.sink(replace(end, called=self.options.called))
+        self.sink(end)
         return end.exit_code
 
 

@@ -41,7 +41,7 @@ def settings(repo: Repo, documents: Documents) -> Settings:
     if project.gates and repo.ignored(FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by",
-            hint=f"take {FILE} out of .gitignore; it need not be committed",
+            hint=f"take {FILE} out of .gitignore and commit it",
         )
     own = person_settings(repo.root)
     return person.over(own, project, _hidden(repo, own))

@@ -82,7 +82,31 @@ def run_gate(
     end = once()
     if result.runs_again(gate, end):
         end = result.combined(end, once())
-    return site.gates.remember(gate, site.repo.bare(tree), _explained(site, gate, end))
+    end = site.gates.remember(gate, site.repo.bare(tree), _explained(site, gate, end))
+    site.sink(GateEnded(end, before=before))
+    return end
+
+
+def compare(
+    site: Site,
+    gate: Gate,
+    tree: str,
+    head: str,
+    rewrote: Callable[[Result], None] | None = None,
+) -> Result:
+    """How it ends on the tree, beside how it does on `head`, without the task. Raises KernError
+    where that lets no task begin: then none is to blame.
+    """
+    before = known(site, gate, head)
+    end = run_gate(site, gate, tree, red_before=before.red if before else None, rewrote=rewrote)
+    if not (end.red and gate.name):
+        return end
+    before = before or run_gate(site, gate, site.repo.tree(head), before=True)
+    if before.red and before.stops(site.options.allow_red, first=True):
+        message, hint = result.refusal([before])
+        where = f"that is {head[:7]}, without any task that waits to land"
+        raise KernError(f"{message}\n{where}", hint=hint)
+    return end.against(before.red)
 
 
 def _explained(site: Site, gate: Gate, end: Result) -> Result:
@@ -94,12 +118,9 @@ def _explained(site: Site, gate: Gate, end: Result) -> Result:
         return end
     mine = preflight.uncommitted(site.repo) if own.mounted else []
     lacking = [path for path in (*mine, *own.made()) if Path(path).stem in end.output]
-    if lacking := lacking or own.room.differing:
-        why = f"it may need {some(lacking)}, {LACKING}"
-    elif absent := own.room.absent:
-        why = f"its room has no place for {some(absent)} (kern help settings)"
-    else:
+    if not (lacking := lacking or own.room.differing or own.room.absent):
         return end
+    why = f"it may need {some(lacking)}, {LACKING}"
     site.warn(f"{end.name}: {why}")
     return replace(end, output=f"{end.output.rstrip()}\nerror: {why}")
 
@@ -116,7 +137,6 @@ def now(site: Site, gates: Sequence[Gate]) -> list[tuple[Gate, Result, bool]]:
         if end is None:
             end = run_gate(site, gate, tree, before=True)
             site.memory.flaky |= {gate.label} if end.flaky else set()
-            site.sink(GateEnded(end, before=True))
         ends.append((gate, end, new))
     return ends
 
@@ -154,7 +174,7 @@ def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
 
 def at_the_end(required: Checks) -> list[Gate]:
     """Those that send an agent back: what was red before the task is not its fault."""
-    excused = {gate for gate in required.gates if gate in required.red or gate.known_red}
+    excused = {gate for gate in required.gates if gate in required.red or gate.red}
     return [gate for gate in required.gates if gate.strict or gate not in excused]
 
 
@@ -256,11 +276,8 @@ def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None
     for name, text in texts.items():
         if text and name not in ignored:
             known = site.repo.entry(site.repo.head().commit, name)
-            known = known if known and known.mode != LINK else None
-            if not known or site.repo.data(known.blob) != plain.encode(text):
-                blob = site.repo.blob(plain.encode(text), path=name)
-                known = Entry(known.mode if known else "100644", blob)
-            new[name] = known
+            mode = known.mode if known and known.mode != LINK else "100644"
+            new[name] = Entry(mode, site.repo.blob(plain.encode(text), path=name))
     return site.repo.tree_with(tree, new)
 
 

@@ -50,7 +50,7 @@ class Rooms:
     def for_agent(self, tree: str, head: Head, *, writes: bool = True) -> wall.Room | None:
         """With that tree and nothing of an earlier attempt; None: in place."""
         if tree != self._pristine:
-            self.work.fill(tree)
+            self.work.fill(tree, proves=False)
         if not self.mounted:
             return None
         self._pristine = "" if writes else tree
@@ -86,8 +86,8 @@ class Rooms:
         folder = self.repo.scratch / "shadow"
         shadow.lay(self.repo, folder, head, self.work.index)
         index = {"GIT_INDEX_FILE": str(folder / "index")}
-        apart = {name: self.repo.entry(tree, name) for name in self.work.own}
-        self.repo.update_index({name: one for name, one in apart.items() if one}, index)
+        self.repo.git("read-tree", "-i", "-m", tree, env=index)
+        self.repo.run("update-index", "-q", "--refresh", env=index)
         in_place.stage(self.repo, tree)
         env = {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(self.repo.root), **index}
         return Hooked(folder, str(folder / "COMMIT_EDITMSG"), env, None)

@@ -3,7 +3,6 @@ earlier run has left; and what would end a night that nobody watches, tried whil
 """
 
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -17,7 +16,7 @@ from pathlib import Path
 from kern import plain
 from kern.checks.gates import Gates
 from kern.errors import KernError, UsageError
-from kern.events import Sink, StageStarted, Warned
+from kern.events import Sink, StageStarted
 from kern.git import history, in_place, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.repository import Repo, outermost
@@ -70,11 +69,11 @@ def begin(
     name, run = repo.head().name, secrets.token_hex(8)
     copies = repo.common_dir / "kern" / "run" / repo.worktree / name
     scope = replace(workspace.scope(repo.root, name), copies=copies)
-    plan = isolation.wanted(repo, scope, programs.values(), own)
+    plan = isolation.wanted(repo, programs.values(), own)
     if paid:
-        where = repo.root, name, scope, run
-        journal = store.beside(sink, repo.common_dir, name, run)
-        sink = notify.beside(journal, settings.notify, *where, tried=lands and options.watched)
+        journal = store.Journal(sink, repo.common_dir, name, run)
+        tried = lands and options.watched
+        sink = notify.beside(journal, settings.notify, repo.root, scope, run, tried=tried)
     steered = Steering(repo.git_dir, run, sink, options.sleep, options.clock, options.until)
     caller = Caller(repo.root, scope, run, sink, programs, settings)
     killed = lock.holder(repo.git_dir)  # it takes its note away as it ends
@@ -89,7 +88,7 @@ def begin(
     ):
         _equip(caller, repo, steered, options)
         # With its agents its gates and commits are held.
-        caller.hold, caller.nests = isolation.hold(sandbox), sandbox.means is Means.NONE
+        caller.hold, caller.nests = sandbox.hold, sandbox.means is Means.NONE
         isolation.promised(templates if paid else {}, caller, sandbox)
         here = _in_rooms(repo, caller, sandbox, steered, options, lands=lands)
         for notice in (scope.notice, first, *isolation.notices(sandbox, own, settings)):
@@ -111,8 +110,9 @@ def _equip(caller: Caller, repo: Repo, steered: Steering, options: Options) -> N
     caller.sleep, caller.clock = steered.sleep, options.clock
     caller.tick, caller.check_requests, caller.scratch = tick, steered.check_requests, repo.scratch
     journal = store.place(repo.common_dir)
-    caller.earlier = store.costs(journal, lambda text: caller.sink(Warned(text)))
-    caller.beside = store.beside_me(journal, steered.run)
+    caller.earlier = lambda task: store.spent(journal, "task", task, steered.run)
+    if fleet := os.environ.get(process.FLEET, ""):
+        caller.beside = lambda: store.spent(journal, "fleet", fleet, steered.run)
 
 
 def _in_rooms(
@@ -197,8 +197,7 @@ def _tidy(site: Site, killed: str) -> None:
 
 def _count(site: Site, run: str) -> None:
     """The call in which that run was killed cost something, and its journal says nothing of it."""
-    place, needle = store.place(site.repo.common_dir), json.dumps(run).encode()
-    records = store.load(place, having=needle, size=store.NIGHT)
+    records = store.load(store.place(site.repo.common_dir), size=store.NIGHT)
     last = next((one for one in records[::-1] if one["kind"] == "stage" and one["run"] == run), {})
     role = next((role for role in ROLES if role == last.get("stage")), None)
     if role and last.get("did") == "start":

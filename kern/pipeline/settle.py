@@ -1,23 +1,30 @@
-"""How an attempt or a task ends: done, noted, split, skipped, asked. Every end can be repeated."""
+"""How an attempt or a task ends: done, noted, split, skipped, asked; and what it teaches. Every end
+can be repeated.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from kern import plain
-from kern.events import AttemptNoted, QuestionNoted
-from kern.memory.changes import Taught
-from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import attempt, landing, lessons, project
+from kern.events import AttemptNoted, Learned, Voted
+from kern.git.history import Commit
+from kern.memory import capture, changes
+from kern.memory.changes import Change, Taught
+from kern.model import LEARNINGS, UNVERIFIED, Cause, Key, Marker, Outcome, Saved, Stage, Tier
+from kern.pipeline import attempt, landing, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
-from kern.pipeline.table import ATTEMPTS, Research, Settled, mends, skipped
+from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
 from kern.plain import some
 from kern.spec import edit, notes
-from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
+from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task, is_experiment
 from kern.stages import answer, record
 from kern.stages.answer import Code
 from kern.stages.record import StageRecord
 from kern.system import workspace
+
+# What an attempt can fail over by the fault of what it went by.
+_TELLING = (Cause.GATE, Cause.JUDGE, Cause.COMMIT, Cause.OWN)
 
 
 def finish(site: Site, at: Situation) -> Settled:
@@ -34,7 +41,7 @@ def finish(site: Site, at: Situation) -> Settled:
         attempt.ignored(site).name_changed(key, at.attempt)
     second, concluded = at.files.get(Stage.IMPLEMENT), at.due is Tier.CONCLUDE
     strange = second is not None and not concluded and second.commit != done.sha
-    lessons.learn(site, key, done, Taught() if strange else lessons.taught(site, at))
+    _learn(site, key, done, Taught() if strange else taught(site, at))
 
     def apply(text: str, parsed: Spec) -> str:
         task = parsed.find(key)
@@ -60,7 +67,7 @@ def book(site: Site, at: Situation) -> None:
     ref = _keep(site, at, always=True)
     reason = second.decision.reason or answer.NO_REASON
     if second.answer.code is Code.SUCCESS and not second.acted:
-        reason += ", and no tool was called"
+        reason += ", and no call of its can have changed a file"
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and answer.is_result(second.answer, second.decision):
         why = RESULT
@@ -69,7 +76,7 @@ def book(site: Site, at: Situation) -> None:
     note = edit.note(Kind.ATTEMPT, words, at.attempt)
     if mends(at.facts) and why != STUCK:  # first: without it the note comes all the same
         workspace.forget(site.scope, Stage.RESEARCH)
-    lessons.blame(site, at)
+    _blame(site, at)
     site.documents.edit_task(key, lambda text, _, task: edit.annotate(text, task, [note]))
     site.sink(AttemptNoted(key.text, at.attempt, reason, ref, str(second.cause)))
 
@@ -91,29 +98,48 @@ def _keep(site: Site, at: Situation, name: str = "", *, always: bool = False) ->
     return ref
 
 
+def undo(site: Site, at: Situation) -> None:
+    """An attempt is open that does not count: kern was killed before its answer was saved, or the
+    task was unmarked, ticked, reworded or removed. Its work is saved. Not an attempt.
+    """
+    start = at.start
+    assert start is not None
+    attempt.undo_mistakes(site, replace(at.head, commit=start.base), "the agent")
+    killed = at.facts.active and start.task == at.key
+    why = f"no longer in progress: {start.task.text}"
+    if killed:
+        why = "an earlier run was killed while an agent implemented"
+        # A stage2.json that does not count must not come back to count.
+        workspace.retire(site.scope, f"{start.attempt}-lost")
+    attempt.put_aside(site, at, start, why)
+    drop_start(site, at)
+    if not killed:  # or its answer would count again if the task is taken up again
+        record.sweep(site.scope)
+
+
 def release(site: Site, at: Situation) -> Settled:
     """A split, a skip, or a question: keep, put back, then let go."""
-    task, due, asked = at.opened[1], at.due, at.facts.saved is Saved.ASKED
-    if Stage.IMPLEMENT in at.files:
-        second = at.second
+    task = at.opened[1]
+    stage = Stage.IMPLEMENT if Stage.IMPLEMENT in at.files else Stage.RESEARCH
+    one, ref, asked = at.files[stage], "", at.facts.research is Code.NEEDS_ANSWER
+    if stage is Stage.IMPLEMENT:
+        asked = at.facts.saved is Saved.ASKED
         ref = _keep(site, at, "-asked" if asked else "-stopped")
-        if asked:
-            return _ask(site, at, second, ref)
-        if at.facts.saved is Saved.DECOMPOSED:
-            titles = answer.subtasks(second.answer, task.text)
-            detail = f"{len(titles)} subtasks"
-            return _let_go(site, at, Outcome.DECOMPOSED, detail, titles=titles)
-        return _skip(site, at, second.decision.reason, exhausted=due is not Tier.IMPLEMENT)
-    first = at.files[Stage.RESEARCH]
-    if at.facts.research is Research.ASKED:
-        return _ask(site, at, first, "")
-    if due is Tier.SKIP and at.facts.research is Research.READY:
+    if asked:
+        line = notes.question(one.answer.reason, ref)
+        return _let_go(site, at, Outcome.ASKED, one.answer.reason, line)
+    if at.facts.saved is Saved.DECOMPOSED:
+        titles = answer.subtasks(one.answer, task.text)
+        return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", titles=titles)
+    if stage is Stage.IMPLEMENT:
+        return _skip(site, at, one.decision.reason, exhausted=at.due is not Tier.IMPLEMENT)
+    if at.due is Tier.SKIP and at.facts.research is Code.READY:
         last = task.of(Kind.ATTEMPT)[-1].text
         reason = f"{task.spent(0)} attempts failed, the last: {last}"
         return _skip(site, at, reason, exhausted=True)
     ends = (project.known(site, one, at.head.commit) for one in project.checks(site, task).gates)
-    idle = not first.fault and not any(was and was.red for was in ends)
-    return replace(_skip(site, at, first.fault or first.answer.reason), idle=idle)
+    idle = not one.fault and not any(was and was.red for was in ends)
+    return replace(_skip(site, at, one.fault or one.answer.reason), idle=idle)
 
 
 def _skip(site: Site, at: Situation, reason: str, *, exhausted: bool = False) -> Settled:
@@ -127,14 +153,6 @@ def note(site: Site, at: Situation, outcome: Outcome, reason: str) -> Settled:
     """Skipped, or blocked: a person is needed."""
     kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
     return _let_go(site, at, outcome, reason, edit.note(kind, reason))
-
-
-def _ask(site: Site, at: Situation, asking: StageRecord, ref: str) -> Settled:
-    """A question: no attempt, no skip: the task waits for its answer."""
-    question = asking.answer.reason
-    settled = _let_go(site, at, Outcome.ASKED, question, notes.question(question, ref))
-    site.sink(QuestionNoted(settled.task, asking.stage, question, ref))
-    return settled
 
 
 def _let_go(
@@ -158,3 +176,79 @@ def _let_go(
     site.documents.edit_task(key, apply)
     record.sweep(site.scope)
     return Settled(key.text, outcome, detail, key)
+
+
+# ---------------------------------------------------------------- what it teaches
+
+
+def lesson_of(second: StageRecord) -> Taught:
+    """What a task that is done has LEARNINGS.md say."""
+    replied, task = second.answer, second.key.text
+    learned, experiment = replied.learned, task if is_experiment(task) else ""
+    learned = "" if answer.is_foreign(learned, task) else learned
+    if experiment and not learned:
+        # The agent named nothing to learn: its own account, and what stands behind it.
+        learned = f"Worked ({second.proof or UNVERIFIED}). {plain.line(replied.body)}".rstrip()
+    return Taught(learned, experiment, second.told, replied.used, replied.misled)
+
+
+def taught(site: Site, at: Situation) -> Taught:
+    """What the task has LEARNINGS.md say, as far as it is known."""
+    if at.due is not Tier.CONCLUDE:
+        return lesson_of(at.second) if Stage.IMPLEMENT in at.files else Taught()
+    key, task = at.opened
+    attempts = task.of(Kind.ATTEMPT)
+    numbers = (*(note.number for note in attempts), 0)  # the last one's is still stage2.json
+    records = (record.read(site.scope, Stage.IMPLEMENT, number) for number in numbers)
+    learned = dict.fromkeys(one.answer.learned for one in records if one and one.key == key)
+    why = (f"attempt {note.number}: {plain.line(note.text)}" for note in attempts)
+    text = "\n".join(("Did not work: " + "; ".join(why), *filter(None, learned)))
+    return Taught(text, experiment=key.text)
+
+
+def _learn(site: Site, key: Key, commit: Commit, lesson: Taught) -> None:
+    """What the commit adds to LEARNINGS.md stands on the disk as well, and is told."""
+    new, *old = (site.repo.content(one, LEARNINGS) for one in (commit.sha, *commit.parents[:1]))
+    before = _learnings(site) if new is None else plain.decode(b"".join(filter(None, old)))
+    change = changes.of(before, lesson)
+    _write(site, key, before, change if new is None else change._replace(text=plain.decode(new)))
+    if change.new:
+        site.sink(Learned(key.text, "\n".join(one.text for one in change.new)))
+    for one in capture.lessons(lesson.learned, lesson.experiment):
+        if one.wrong:
+            site.warn(f"not kept in {LEARNINGS}, {one.wrong}: {plain.line(one.text, 160)}")
+
+
+def _blame(site: Site, at: Situation) -> None:
+    """What a failed attempt went by was harmful: once for each task, as what HEAD has tells. An
+    experiment that came to a result did not fail, and one that ran out of time says nothing of what
+    it was told.
+    """
+    second = at.second
+    lesson = lesson_of(second)
+    result = at.facts.experiment and answer.is_result(second.answer, second.decision)
+    if result or second.cause not in _TELLING:
+        lesson = Taught(told=lesson.told, misled=lesson.misled)
+    if lesson.told and (lesson.used or lesson.misled):
+        before = _learnings(site, at.head.commit)
+        _write(site, second.key, before, changes.of(before, lesson, failed=True))
+
+
+def _learnings(site: Site, *commit: str) -> str:
+    """As the commit has it; as it lies on the disk where git ignores it."""
+    if commit and not site.repo.ignored(LEARNINGS):
+        return plain.decode(site.repo.content(commit[0], LEARNINGS) or b"")
+    return site.documents.read(LEARNINGS) or ""
+
+
+def _write(site: Site, key: Key, before: str, change: Change) -> None:
+    """LEARNINGS.md on the disk, with what a person and other tasks have written since: twice is
+    once.
+    """
+    with site.documents.alone():
+        text = _learnings(site)
+        whole = change.text if text == before else changes.merged(text, before, change.text)
+        if whole != text:
+            site.documents.write(LEARNINGS, whole)
+    for vote in change.votes:
+        site.sink(Voted(key.text, *vote))

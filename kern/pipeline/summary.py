@@ -2,13 +2,17 @@
 settled.
 """
 
+import contextlib
+import time
 from collections.abc import Sequence
 
 from kern import plain
 from kern.agents import protocol
+from kern.errors import KernError
 from kern.events import RunEnded, RunStarted
 from kern.journal import store
-from kern.model import Cost, Marker, Need, Outcome
+from kern.model import Marker, Need, Outcome
+from kern.models import told
 from kern.pipeline import isolation, preflight
 from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
@@ -21,36 +25,40 @@ def begun(site: Site) -> RunStarted:
     count, (_, parsed) = site.options.iterations, site.documents.spec()
     settings, branch = site.caller.settings, site.repo.head().name
     tasks = min(count, order.ahead(parsed))
+    until = time.strftime("%a %d %b %H:%M", time.localtime(site.options.until))
+    models = {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()}
     return RunStarted(
-        *(site.caller.run, str(site.repo.root), branch, str(site.scope.folder)),
+        *(site.caller.run, str(site.repo.root), branch, site.payer, order.still(parsed), count),
+        settings.budget.run,
+        {
+            "": preflight.lands(site.repo, branch),
+            "run files": str(site.scope.folder),
+            "sandbox": isolation.described(site.sandbox) if site.sandbox else "",
+            "awake": site.awake
+            and f"the machine does not sleep while this run is on ({site.awake})",
+            "billing": site.payer,
+            "models": told(models),
+            "forecast": store.forecast(store.place(site.repo.common_dir), tasks),
+            "until": f"no task and no stage is begun after {until}" * bool(site.options.until),
+        },
         notes.commands(parsed, settings),
-        site.payer,
-        order.still(parsed),
-        count,
-        store.forecast(store.place(site.repo.common_dir), tasks),
-        *(settings.budget.run, site.options.until),
-        preflight.lands(site.repo, branch),
-        {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
         preflight.yours(site.repo) if site.rooms.mounted else "",
-        isolation.described(site.sandbox) if site.sandbox else "",
-        site.awake,
     )
 
 
-def of(
+def ended(
+    site: Site,
     settled: Sequence[Settled],
-    parsed: Spec | None,
     error: BaseException | None,
-    *,
     seconds: float,
-    cost: Cost,
-    tokens: int,
-    stopped: str = "",
-    until: bool = False,
+    stopped: str,
 ) -> RunEnded:
-    """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early. A stop
-    that was asked for is none: the exit code is that of a run whose iterations are used up.
+    """`error` ended the run early. A stop that was asked for is none: the exit code is that of a
+    run whose iterations are used up.
     """
+    caller, parsed = site.caller, None
+    with contextlib.suppress(KernError):  # where SPEC.md cannot be read any more
+        parsed = site.documents.spec()[1]
     spec = parsed or parse("")
     ticked = {task.key for task in spec.tasks if task.marker is Marker.DONE}
     done = [one for one in settled if one.outcome is Outcome.DONE]
@@ -61,8 +69,7 @@ def of(
     unfinished = bool(failed or stuck or questions)
     tasks = {one.task for one in (*needs, *holds)}
     return RunEnded(
-        done=tuple((one.task, one.detail, one.proved) for one in done),
-        commits=tuple(one.commit for one in done),
+        done=tuple((one.task, one.commit) for one in done),
         needs_help=tuple((one.task, one.detail) for one in failed),
         needs=(*needs, *(_lost(spec, one) for one in failed if one.task not in tasks)),
         held=holds,
@@ -70,12 +77,12 @@ def of(
         questions=questions,
         open_tasks=order.still(spec) if parsed else None,
         seconds=seconds,
-        cost=cost,
-        tokens=tokens,
+        cost=caller.cost,
         interrupted=str(error) if error else "",
         exit_code=getattr(error, "exit_code", 1) if error else int(unfinished),
         stopped=stopped,
-        until=until,
+        until=bool(stopped) and site.steered.late,
+        called=site.options.called,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kern.model import Key, Outcome, Saved, Tier
+from kern.stages.answer import Code
 
 ATTEMPTS = 3  # before the next tier
 
@@ -22,19 +23,12 @@ class Start(StrEnum):
     OTHER = "another task"
 
 
-class Research(StrEnum):
-    NONE = "none"
-    READY = "ready"
-    NO_TASK = "no task"
-    ASKED = "asked"
-
-
 @dataclass(frozen=True, slots=True)
 class Facts:
     active: bool = False  # a task is [~]
     start: Start = Start.NONE
     done: bool = False  # a commit since the base ticks the task
-    research: Research = Research.NONE
+    research: Code | None = None  # READY, NO_TASK or NEEDS_ANSWER
     noted: bool = False  # the research note stands in SPEC.md
     saved: Saved = Saved.NONE
     own: bool = False  # it was this very process that proved it
@@ -99,28 +93,24 @@ def _ahead(facts: Facts) -> Do:
     mode = due(facts)
     if mode is Tier.CONCLUDE:  # nobody is asked any more, for research neither
         return Do.CONCLUDE
-    if facts.research in (Research.NO_TASK, Research.ASKED):
+    if facts.research in (Code.NO_TASK, Code.NEEDS_ANSWER):
         return Do.RELEASE
-    if facts.research is Research.NONE or not facts.noted:
+    if facts.research is None or not facts.noted:
         return Do.RESEARCH
     return Do.RELEASE if mode is Tier.SKIP else Do.IMPLEMENT
 
 
 def due(facts: Facts) -> Tier:
-    return tier(facts.attempts, subtask=facts.subtask, experiment=facts.experiment)
+    if facts.attempts < ATTEMPTS:
+        return Tier.IMPLEMENT
+    if facts.experiment:
+        return Tier.CONCLUDE
+    return Tier.SKIP if facts.subtask else Tier.DECOMPOSE
 
 
 def mends(facts: Facts) -> bool:
     """Whether this attempt may mend the first; where it fails as well, research runs anew."""
     return facts.attempts == 1 and due(facts) is Tier.IMPLEMENT and not facts.experiment
-
-
-def tier(attempts: int, *, subtask: bool, experiment: bool) -> Tier:
-    if attempts < ATTEMPTS:
-        return Tier.IMPLEMENT
-    if experiment:
-        return Tier.CONCLUDE
-    return Tier.SKIP if subtask else Tier.DECOMPOSE
 
 
 def skipped(full_failures: int, *, exhausted: bool, again: bool = False) -> Outcome:

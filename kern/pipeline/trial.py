@@ -56,7 +56,7 @@ def _agreed(site: Site, again: Sequence[Gate], leave: Leave) -> bool:
 def _compared(site: Site, gate: Gate, inside: Result) -> str:
     site.caller.check_requests()
     site.sink(GateStarted(gate.label, gate.command, before=True))
-    if site.gates.outside(gate).red:
+    if site.gates.beside(gate, held=False).red:
         return f"{gate.label} is red outside of the sandbox too"
     why = "; ".join(inside.closed) or "something is closed to it (kern help safety)"
     return f"{gate.label} is green outside of the sandbox: {why}"

@@ -1,9 +1,11 @@
 """The verdict on stage 2, where exactly lies what is to be committed: git's word, then gates and
-judges. Each can turn a success into an attempt, none can make one.
+judges. Each can turn a success into an attempt, none can make one. A change that touches what it is
+measured by is judged twice: its gates also run on it with the tests as they were before the task.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kern import config, plain
 from kern.checks import measures, result
@@ -13,7 +15,7 @@ from kern.events import GateEnded, Traced
 from kern.git import history, shadow
 from kern.git.repository import Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
-from kern.pipeline import attempt, hidden, measured, project
+from kern.pipeline import attempt, hidden, project
 from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
@@ -28,6 +30,8 @@ from kern.stages.record import StageRecord
 
 UNCHANGED = "SUCCESS was claimed, but nothing changed"
 MOST_FIXES = 2  # by gates and hooks, in one attempt
+_MANY = 20  # files: a change of more is named
+_AS_BEFORE = "with the tests as they were"
 
 
 class _Fixed(Exception):
@@ -86,13 +90,19 @@ def _is_on_head(site: Site, at: Situation) -> bool:
     attempt.undo_mistakes(site, replace(at.head, commit=base), "the commit stage")
     if site.repo.head() == at.head:
         record.save(site.scope, at.second.undecided(onto=head))
-        commits = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
-        names = ", ".join(f"{one.sha[:7]} {plain.line(one.subject, 60)!r}" for one in commits[-5:])
         site.warn(
             "a commit of yours came in before the task's: checked on top of it: "
-            f"{at.opened[0].text}: {names}; if that was not you, revert it"
+            f"{at.opened[0].text}: {commits_since(site.repo, base, head)}; if that was not you, "
+            "revert it"
         )
     return False
+
+
+def commits_since(repo: Repo, base: str, head: str) -> str:
+    """What came in on the branch, the newest ones; the tip alone where history was rewritten."""
+    commits = history.since(repo, base, head)
+    commits = (history.commit(repo, head),) if commits is None else commits
+    return ", ".join(f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in commits[-3:])
 
 
 def _with_edits(site: Site, at: Situation) -> StageRecord:
@@ -104,10 +114,13 @@ def _with_edits(site: Site, at: Situation) -> StageRecord:
         return second
     since = site.repo.changed(second.tree, site.rooms.work.candidate())
     task = site.repo.changed(*second.change)
-    edited = {p: new for p, (_, new) in since.items() if p in task}
     # A person who stashed all leaves what was there before, a hook that was ended what git has.
-    for tree in (second.start, at.head.commit):
-        edited = {p: new for p, new in edited.items() if new != site.repo.entry(tree, p)}
+    old = second.start, at.head.commit
+    edited = {
+        path: new
+        for path, (_, new) in since.items()
+        if path in task and all(new != site.repo.entry(tree, path) for tree in old)
+    }
     second = second.noting(run=site.caller.run)
     if edited and second.answer.code is Code.SUCCESS:
         site.keep(at.opened[0], f"{at.attempt}-before", second.tree, at.head.commit)
@@ -124,21 +137,17 @@ def _with_edits(site: Site, at: Situation) -> StageRecord:
 def _proven(site: Site, at: Situation) -> dict[str, object]:
     """What is to be noted of a change that nothing stands against. Raises Objection."""
     tree = attempt.candidate(site, at)
-    change = site.repo.changed(at.head.commit, tree)
     if not site.repo.changed(*at.second.change):
         raise Objection(UNCHANGED, Cause.OTHER)
-    _check_files(site, change)
+    _check_files(site, site.repo.changed(at.head.commit, tree))
     required = project.checks(site, at.opened[1])
-    proved, doubts = witness(
-        *(site, required, at.opened[1], at.head.commit, tree),
-        lambda gate: _gate(site, gate, at, tree),
-    )
-    if not proved:
-        return {}
+    look = partial(_take_rewritten, site, at, tree)
+    proved = witness(site, required, at.opened[1], at.head.commit, tree, look)
     in_room = site.rooms.held and all(gate.room for gate in required.gates)
     new = [] if in_room else site.rooms.made()  # no clone has it
-    beside = f" in your tree, which also held {some(new)}" if new else ""
-    return {"proof": proved + beside + doubts}
+    if proved and new:
+        proved[0] += f" in your tree, which also held {some(new)}"
+    return {"proof": "; ".join(proved)} if proved else {}
 
 
 def witness(
@@ -147,10 +156,10 @@ def witness(
     task: Task | None,
     head: str,
     tree: str,
-    run: Callable[[Gate], Result],
-) -> tuple[str, str]:
-    """What stands behind the tree, on top of `head`, and what lessens that, in words. `run`: a gate
-    on it. Raises Objection.
+    look: Callable[[Gate, Result], None] | None = None,
+) -> list[str]:
+    """What stands behind the tree, on top of `head`, and what lessens that, in words. `look`: at
+    what a gate has left of it. Raises Objection.
     """
     results = list[Result]()
 
@@ -161,8 +170,8 @@ def witness(
             raise Objection(result.objection(end), cause, result.evidence(end))
 
     for gate in required.gates:
-        take(run(gate))
-    doubt, red = measured.doubt(site, required.gates, results, head, tree)
+        take(project.compare(site, gate, tree, head, look and partial(look, gate)))
+    doubt, red = _doubt(site, required.gates, results, head, tree)
     if red and project.settings(site).strict_tests:
         raise Objection(doubt, Cause.GATE, result.evidence(red))
     for end in hidden.run(site, tree):
@@ -171,72 +180,47 @@ def witness(
         assert task
         take(judge(site, one, task, tree, head, doubt))
     if not results:
-        return "", ""
-    risks = result.risks(results, site.memory.flaky)
-    site.memory.flaky |= {end.name for end in results if end.flaky}
-    old, new = site.repo.bare(head), site.repo.bare(tree)
-    return result.proved(results), _doubted(site.repo, required.gates, old, new, doubt) + risks
+        return []
+    doubts = [
+        doubt,
+        *_touched(site.repo, required.gates, site.repo.bare(head), site.repo.bare(tree)),
+    ]
+    if new := [end.name for end in results if end.flaky and end.name not in site.memory.flaky]:
+        doubts.append(f"a risk of this change: {some(new)} was not flaky before it")
+    site.memory.flaky |= {*new}
+    return [result.proved(results), *filter(None, doubts)]
 
 
 def _check_files(site: Site, change: Mapping[str, Change]) -> None:
     """What runs unasked is named; a kern.toml that could not be read is refused."""
     if names := shadow.obeyed(site.repo, {path: new for path, (_, new) in change.items()}):
         site.warn(f"the task changes {some(names)}: it runs unasked; review it", kept=True)
-    new = change.get(FILE, (None, None))[1]
-    if new is None:
-        return
-    site.warn(f"the task changes {FILE}: that counts from the next task on")
-    try:
-        config.parse(site.repo.data(new.blob))
-    except UsageError as exc:
-        raise Objection(str(exc), Cause.OTHER) from None
+    if new := change.get(FILE, (None, None))[1]:
+        site.warn(f"the task changes {FILE}: that counts from the next task on")
+        try:
+            config.parse(site.repo.data(new.blob))
+        except UsageError as exc:
+            raise Objection(str(exc), Cause.OTHER) from None
 
 
-def _doubted(repo: Repo, gates: Iterable[Gate], old: str, new: str, doubt: str) -> str:
-    """What lessens the word of green gates, to follow it: the change is of what they go by."""
-    change = repo.changed(old, new)
-    by_gates = {path for gate in gates for path in result.named(gate.command, change)}
-    changed = [f"the task changed {some(sorted(by_gates))}, named by a gate"] * bool(by_gates)
-    kinds = {
-        "tests": weakened(repo, old, new),
-        "settings of its gates": measures.of("settings", change),
-        "dependencies": measures.of("dependencies", change),
-        "many files": [str(len(change))] * (len(change) > measured.MANY),
-    }
-    rest = (f"{kind}: {some(paths)}" for kind, paths in kinds.items() if paths)
-    return "".join(f"; {one}" for one in (*filter(None, [doubt]), *changed, *rest))
-
-
-def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
-    was = project.known(site, gate, at.head.commit)
-    red_before = was.red if was else site.caller.settings.allow_red or None
-
-    def rewrote(end: Result) -> None:
-        if own := _rewritten(site, at, gate, tree):
-            site.sink(GateEnded(end))
-            attempt.take_in(site, at.second, gate.label, own)
-            raise _Fixed
-
-    end = project.run_gate(site, gate, tree, red_before=red_before, rewrote=rewrote)
-    site.sink(GateEnded(end))
-    return end
-
-
-def _rewritten(site: Site, at: Situation, gate: Gate, tree: str) -> dict[str, Entry]:
-    """The task's files that the gate rewrote, as a formatter does. What else it rewrote goes with
-    the room, which is said once.
+def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Result) -> None:
+    """The task's files that the gate rewrote, as a formatter does, are part of it. What else it
+    rewrote goes with the room, which is said once.
     """
     after = site.rooms.proven(mounted=gate.room).candidate()
     task, changed = site.repo.changed(at.head.commit, tree), site.repo.changed(tree, after)
     own = {path: new for path, (_, new) in changed.items() if path in task and new}
-    others = sorted(changed.keys() - own.keys())
-    note = f"{gate.label} rewrote {some(others)}, which is not part of the task: not kept"
-    if others and note not in site.memory.told:
-        site.memory.told.add(note)
-        site.warn(note)
-    if not others:
+    if others := sorted(changed.keys() - own.keys()):
+        note = f"{gate.label} rewrote {some(others)}, which is not part of the task: not kept"
+        if note not in site.memory.told:
+            site.memory.told.add(note)
+            site.warn(note)
+    else:
         site.rooms.work.accept(after)
-    return own if at.second.fixed < MOST_FIXES else {}
+    if own and at.second.fixed < MOST_FIXES:
+        site.sink(GateEnded(end))
+        attempt.take_in(site, at.second, gate.label, own)
+        raise _Fixed
 
 
 def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: str = "") -> Result:
@@ -259,3 +243,55 @@ def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: s
     if disagreement := answer.disagreement(judges):
         site.warn(disagreement, kept=True)
     return agreed
+
+
+# ---------------------------------------------------------------- what it is measured by
+
+
+def _doubt(
+    site: Site, gates: Sequence[Gate], ends: Sequence[Result], old: str, new: str
+) -> tuple[str, Result | None]:
+    """Which gates are green only with the change's own tests, in words, and how the first of them
+    ended on those before; empty where none is.
+    """
+    back, red = _measures(site, gates, old, new), list[Result]()
+    if not back:
+        return "", None
+    tree = site.repo.tree_with(site.repo.bare(new), back)
+    for gate, end in zip(gates, ends, strict=False):
+        if not end.red:
+            unchanged_gate = replace(gate, name=f"{gate.name} {_AS_BEFORE}" if gate.name else "")
+            again = project.run_gate(site, unchanged_gate, tree, red_before=False)
+            red += [replace(again, name=gate.label)] * again.red
+    site.rooms.put_back(new)
+    if not red:
+        return "", None
+    names = some([one.name for one in red])
+    return f"{names}: green only with its own changes of {some(sorted(back))}", red[0]
+
+
+def _measures(site: Site, gates: Iterable[Gate], old: str, new: str) -> dict[str, Entry | None]:
+    """Of the change what it is measured by, as it was before."""
+    repo, change, back = site.repo, site.repo.changed(old, new), dict[str, Entry | None]()
+    named = {path for gate in gates for path in result.named(gate.command, change)}
+    for path, (was, now) in change.items():
+        if measures.counts(path, project.settings(site).keep, named, new=was is None):
+            back[path] = was
+        elif was and now and not (was.is_submodule or now.is_submodule):
+            differs = measures.differs(path, repo.data(was.blob), repo.data(now.blob))
+            back |= {path: was} if differs else {}
+    return back
+
+
+def _touched(repo: Repo, gates: Iterable[Gate], old: str, new: str) -> list[str]:
+    """What lessens the word of green gates: the change is of what they go by."""
+    change = repo.changed(old, new)
+    by_gates = {path for gate in gates for path in result.named(gate.command, change)}
+    kinds = {
+        "tests": weakened(repo, old, new),
+        "settings of its gates": measures.of("settings", change),
+        "dependencies": measures.of("dependencies", change),
+        "many files": [str(len(change))] * (len(change) > _MANY),
+    }
+    named = [f"the task changed {some(sorted(by_gates))}, named by a gate"] * bool(by_gates)
+    return [*named, *(f"{kind}: {some(paths)}" for kind, paths in kinds.items() if paths)]

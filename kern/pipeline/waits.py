@@ -53,7 +53,7 @@ class Waits:
             seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.count, 4)
         if self.waited + seconds > self.most:
             raise LimitReached(f"{limit}; {self._unwaited()}", hint=limit.hint)
-        self.caller.sink(LimitReset(str(limit), seconds, now + seconds))
+        self.caller.sink(LimitReset(str(limit), now + seconds))
         self._sleep(seconds, now + seconds)
 
     def _answer(self, fault: Outage) -> None:

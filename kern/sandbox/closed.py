@@ -6,7 +6,7 @@ second child of the same sandbox says that it cannot; what is missing in the tre
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from kern import plain
@@ -21,17 +21,17 @@ _MISSING = re.compile(
     r"|permission denied|\bEACCES\b|os error 13\b|AccessDenied|not permitted|cannot connect",
     re.I,
 )
-# On the same line: a program tried to make something.
-_MAKING = re.compile(r"\b(creat|writ|copied\b|(mkdir|mkstemp|touch|copy|cp|mv)\b)", re.I)
-_PATH = re.compile(
-    """['"`\u2018\u201c]((?:/|~/)[^'"`\u2018\u2019\u201d\\n]+)['"`\u2019\u201d]"""
-    r"""|(?:(?<![\w:./~-])|(?<=unix://))(~?/[^\s'"`:,;()<>\[\]\u2019\u201d]+)"""
-)
 # On the line that names a variable.
 _ABSENT = re.compile(
     r"\bun(?:set|bound|defined)|not (?:be )?(?:set|found|defined|provided|given|present)|missing"
     r"|requir|KeyError|environ|getenv|\bmust\b|\bempty\b|\bneed|expected|\bnull\b|\bNone\b",
     re.I,
+)
+# On the same line: a program tried to make something.
+_MAKING = re.compile(r"\b(creat|writ|copied\b|(mkdir|mkstemp|touch|copy|cp|mv)\b)", re.I)
+_PATH = re.compile(
+    """['"`\u2018\u201c]((?:/|~/)[^'"`\u2018\u2019\u201d\\n]+)['"`\u2019\u201d]"""
+    r"""|(?:(?<![\w:./~-])|(?<=unix://))(~?/[^\s'"`:,;()<>\[\]\u2019\u201d]+)"""
 )
 _UNRESOLVED = re.compile(
     r"(?:could ?n.t resolve(?: host(?:name)?)?|could not translate host name|failed to resolve"
@@ -39,43 +39,40 @@ _UNRESOLVED = re.compile(
     re.I,
 )
 _BUSY = re.compile(r"resource busy|\bEBUSY\b|os error 16\b|failed to delete", re.I)
-_ASK = 'for x; do [ -r "$x" ] || [ -h "$x" ] && printf r; [ -w "$x" ] && printf w; echo; done'
+_ASK = 'for x; do printf :; [ -r "$x" ] || [ -h "$x" ] && printf r; [ -w "$x" ] && printf w; done'
 _ASK_S, _ASKED = 10, 500
 
 
 def sentences(output: str, confined: Confined) -> list[str]:
     """A line each; none where nothing held it."""
-    if confined.sandbox is None:
-        return []
-    lines, home, told = output.splitlines(), confined.sandbox.home, list[str]()
+    lines, told = output.splitlines() if confined.before else [], list[str]()
     places = list[tuple[str, Path]]()  # with the setting that would open it
     for number, line in enumerate(lines):
         told += _variables(line, confined) if _ABSENT.search(line) else ()
         told += _mounted(line, confined) if _BUSY.search(line) else ()
-        if confined.sandbox.apart and (host := _UNRESOLVED.search(line)):
+        if "--unshare-net" in confined.before and (host := _UNRESOLVED.search(line)):
             name = plain.line(host[1].rstrip("."), 100)
             told.append(f"closed by the sandbox: {name}, but for programs that use a proxy")
         read_only = _READ_ONLY.search(line)
-        if not (read_only or _MISSING.search(line)):
-            continue
-        near = "\n".join([line, *lines[max(0, number - _BEFORE) : number + _AFTER]])
-        for path in _named(near, home):
-            folder = path if path.is_dir() else path.parent
-            if (read_only or _MAKING.search(line)) and os.access(folder, os.W_OK):
-                places.append(("write", folder))
-            if not read_only and os.access(path, os.R_OK):
-                places.append(("read", path))
-    shut = _shut([*dict.fromkeys(places)][:_ASKED], confined)
-    return list(dict.fromkeys([*(_sentence(*one, home) for one in shut), *told]))[:_MOST]
+        if read_only or _MISSING.search(line):
+            near = "\n".join([line, *lines[max(0, number - _BEFORE) : number + _AFTER]])
+            for path in _named(near):
+                folder = path if path.is_dir() else path.parent
+                if (read_only or _MAKING.search(line)) and os.access(folder, os.W_OK):
+                    places.append(("write", folder))
+                if not read_only and os.access(path, os.R_OK):
+                    places.append(("read", path))
+    places = [one for one in dict.fromkeys(places) if not one[1].is_relative_to(confined.root)]
+    asked = zip(places, access(confined, *(path for _, path in places[:_ASKED])), strict=False)
+    shut = [_sentence(*one) for one, can in asked if one[0][0] not in can]
+    return [*dict.fromkeys((*shut, *told))][:_MOST]
 
 
-def _shut(places: Sequence[tuple[str, Path]], confined: Confined) -> list[tuple[str, Path]]:
-    """Those outside of the tree that the child's sandbox says it can not."""
-    places = [one for one in places if not one[1].is_relative_to(confined.root)]
-    argv = (*confined.before, "sh", "-c", _ASK, "sh", *(str(path) for _, path in places))
-    out = process.heard(argv, _ASK_S, env=confined.env)[1] if places else b""
-    letters = out.decode().splitlines()
-    return [one for one, can in zip(places, letters, strict=False) if one[0][0] not in can]
+def access(confined: Confined, *paths: Path) -> list[str]:
+    """Of each what a child of the same sandbox can, read and write: `rw`."""
+    argv = (*confined.before, "sh", "-c", _ASK, "sh", *map(str, paths))
+    out = process.heard(argv, _ASK_S, env=confined.env)[1] if paths else b""
+    return out.decode().split(":")[1:]
 
 
 def _variables(line: str, confined: Confined) -> Iterator[str]:
@@ -94,7 +91,8 @@ def _mounted(line: str, confined: Confined) -> Iterator[str]:
             yield f"closed by the sandbox: {plain.line(name)} can be emptied there, not removed"
 
 
-def _sentence(key: str, path: Path, home: Path) -> str:
+def _sentence(key: str, path: Path) -> str:
+    home = Path.home()
     inside = path.is_relative_to(home) and path != home
     name = plain.line(f"~/{path.relative_to(home)}" if inside else str(path))
     key = "devices" if path.is_relative_to("/dev") else key
@@ -102,9 +100,8 @@ def _sentence(key: str, path: Path, home: Path) -> str:
     return f"closed by the sandbox: {name} ([sandbox] {key} = {setting} opens it)"
 
 
-def _named(text: str, home: Path) -> Iterator[Path]:
+def _named(text: str) -> Iterator[Path]:
     for groups in _PATH.findall(text):
         name = "".join(groups).rstrip("./")
         if len(name) > 1 and "\0" not in name:
-            whole = f"{home}{name[1:]}" if name[0] == "~" else name
-            yield Path(os.path.normpath(whole.replace("//", "/")))
+            yield Path(os.path.normpath(os.path.expanduser(name.replace("//", "/"))))

@@ -17,12 +17,13 @@ from kern.person import Holding, Mode
 from kern.sandbox import entry, login, means, wall
 from kern.sandbox.means import Means, Overlays
 from kern.sandbox.wall import Access, Kind, Mount, Room, Tree
-from kern.system import process
+from kern.system import process, workspace
 
 _TRIAL_S = 20.0
 ROOT = "KERN_ROOT"  # by it kern finds processes of a tree
 # `npm install` installs git's hooks by them, where a child may not.
 _UNHOOKED = {"HUSKY": "0", "SKIP_INSTALL_SIMPLE_GIT_HOOKS": "1"}
+_OPENED = ((Access.READ, "read"), (Access.WRITE, "write"), (Access.DEVICE, "devices"))
 _PROXY = Path("/run/kern/proxy")  # where a child finds the relay's socket
 
 
@@ -32,13 +33,12 @@ class Confined:
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
+    # For `closed.sentences`, where it fails; empty where nothing holds it.
+    before: tuple[str, ...] = ()
+    root: Path = Path()
     # Where among its words bubblewrap takes the number of a file descriptor, to which it tells, as
     # JSON, that the command was started; 0: it is not held so.
     status: int = 0
-    # For `closed.sentences`, where it fails.
-    before: tuple[str, ...] = ()
-    root: Path = Path()
-    sandbox: "Sandbox | None" = None  # None where nothing holds it
 
 
 # Puts before a command what holds it: see `Sandbox.confine`.
@@ -79,6 +79,10 @@ class Sandbox:
         """Whether a child has a network of its own."""
         return wall.EVERYTHING not in (self.grants.network or ())
 
+    @property
+    def hold(self) -> Hold:
+        return unheld if self.means is Means.NONE else self.confine
+
     def confine(
         self,
         kind: Kind,
@@ -93,84 +97,49 @@ class Sandbox:
         empty where it is none's.
         """
         tree, commits = (room and room.home) or self.tree, kind is Kind.COMMITTER
-        places = self._places(tree)
-        try:
-            mounts = [*self._mounts(kind, tree, write, agent, room)]
-        except OSError as exc:
-            raise KernError(
-                f"cannot write to {self.own}: {exc.strerror}",
-                hint="free some space there; then run kern again: it resumes",
-            ) from None
-        mounts = [
-            one._replace(target=wall.seen(one.target, places), source=one.source or one.target)
-            for one in mounts
-        ]
-        if self.home in places:
-            mounts.append(Mount(Access.LINK, self.home, places[self.home]))
-        mounts, root = wall.mountable(mounts), wall.seen(tree.root, places)
-        env = self._environment(env, agent, places)
-        env |= {} if commits else _UNHOOKED
-        env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
+        with workspace.reported(self.own):
+            mounts = [*self._mounts(kind, tree, room, agent)]
+        mounts += [Mount(Access.WRITE, path) for path in write]
+        passed = *self.grants.env, *self.needs.get(agent, Needs()).variables
+        env = wall.environment(env, os.environ, passed) | ({} if commits else _UNHOOKED)
         if self.means is Means.SEATBELT:
-            env["HOME"] = str(own := self.own / kind.home)
+            own = self.own / kind.home
+            mounts = wall.mountable(mounts, {})
             before = means.seatbelt(mounts, self.home, own, online=wall.ANY in self.hosts)
-            return Confined((*before, *argv), env, 0, tuple(before), root, self)
+            return Confined((*before, *argv), env | {"HOME": str(own)}, before, tree.root)
+        # Where a child sees what lies elsewhere.
+        places = {self.home: Path(os.path.realpath(self.home)), self.tree.root: tree.root}
+        places = {real: place for real, place in places.items() if real != place}
+        env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
+        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
+        env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
+        way = list[str]()
+        if self.apart and self.relay:
+            way = [str(_PROXY), *map(str, wall.ports(self.hosts))]
+            mounts.append(Mount(Access.READ, _PROXY, self.relay))
+            env |= wall.to_proxy(env)
         # A hook may outlive git, and kern: it has edits to restore.
         how = {"apart": self.apart, "dies": not commits}
+        mounts, root = wall.mountable(mounts, places), wall.seen(tree.root, places)
+        if self.home in places:
+            mounts.append(Mount(Access.LINK, self.home, places[self.home]))
         before = means.bubblewrap(self.program, mounts, root, self.overlays, **how)
-        way = (str(_PROXY), *map(str, wall.ports(self.hosts))) if self.apart and self.relay else ()
-        words = (wall.named(word, places) for word in argv)
         status = before.index(self.program) + 1
-        before += sys.executable, "-I", "-S", entry.__file__, *way, "--"
-        return Confined((*before, *words), env, status, tuple(before), root, self)
+        before = (*before, sys.executable, "-I", "-S", entry.__file__, *way, "--")
+        words = (wall.named(word, places) for word in argv)
+        return Confined((*before, *words), env, before, root, status)
 
-    def _places(self, tree: Tree) -> dict[Path, Path]:
-        """Where a child sees what lies elsewhere."""
-        real, root = Path(os.path.realpath(self.home)), self.tree.root
-        places = {self.home: real} if real != self.home and self.means is Means.BWRAP else {}
-        return places | ({root: tree.root} if root != tree.root else {})
-
-    def _mounts(
-        self, kind: Kind, tree: Tree, write: Sequence[Path], agent: str, room: Room | None
-    ) -> Iterator[Mount]:
+    def _mounts(self, kind: Kind, tree: Tree, room: Room | None, agent: str) -> Iterator[Mount]:
         own = self.own / kind.home
         yield from wall.machine(self.home, tree.root, own, self.programs)
         if needs := self.needs.get(agent):
-            login.lay(needs, self.home, own)
-            folders = login.mounts(needs, self.home, own)
-            yield from (*folders, *login.settings(needs, self.own / "blank", folders))
+            yield from login.lay(needs, self.home, own)
         yield from (Mount(Access.EMPTY, path) for path in self.hidden)
-        opened = self.grants
-        devices = (*opened.devices, *(one for one in opened.write if one.startswith("/dev/")))
-        for access, names in (
-            *((Access.READ, opened.read), (Access.WRITE, opened.write)),
-            (Access.DEVICE, devices),
-        ):
-            yield from (Mount(access, Path(os.path.expanduser(name))) for name in names)
+        for access, key in _OPENED:
+            for name in map(os.path.expanduser, getattr(self.grants, key)):
+                is_device = access is Access.WRITE and name.startswith("/dev/")
+                yield Mount(Access.DEVICE if is_device else access, Path(name))
         yield from wall.tree(kind, tree, room, self.tree.root)
-        yield from (Mount(Access.WRITE, path) for path in write)
-        if self.apart and self.relay:
-            yield Mount(Access.READ, _PROXY, self.relay)
-
-    def _environment(
-        self, env: Mapping[str, str], agent: str, places: Mapping[Path, Path]
-    ) -> dict[str, str]:
-        passed = *self.grants.env, *self.needs.get(agent, Needs()).variables
-        env = wall.environment(env, os.environ, passed)
-        if self.means is Means.SEATBELT:
-            return env
-        env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
-        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
-        return env | (wall.to_proxy(env) if self.apart and self.relay else {})
-
-    def sees(self, path: Path) -> bool:
-        """Whether an agent could read what lies there."""
-        mounts = self._mounts(Kind.WORKER, self.tree, (), "", None)
-        path = Path(os.path.realpath(path))
-        over = [
-            one for one in mounts if path.is_relative_to(os.path.realpath(one.source or one.target))
-        ]
-        return bool(over) and over[-1].access is not Access.EMPTY
 
     def renew(self) -> None:
         """The logins of the run's agents, here and there."""
@@ -185,7 +154,7 @@ def homes(folder: Path) -> None:
     for own in (folder / kind.home for kind in Kind):
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in wall.CACHES.values():
-            login.clear(own, Path(name), folder=True)
+            login.clear(own / name, folder=True)
             (own / name).mkdir(mode=0o700, exist_ok=True)
     login.blanks(folder / "blank")
 
@@ -209,13 +178,11 @@ def chosen(mode: Mode, plan: Sandbox, find: Callable[[str], str | None] = shutil
     """
     if mode is Mode.OFF:
         return plan
-    kind, name = Means.BWRAP, means.BWRAP
-    if sys.platform == "darwin":
-        kind, name = Means.SEATBELT, means.SEATBELT
-    program = find(name) or ""
+    mac = sys.platform == "darwin"
+    program = find(means.SEATBELT if mac else means.BWRAP) or ""
     try:
         _check(plan, program)
-        return _tried(replace(plan, means=kind, program=program))
+        return _tried(replace(plan, means=Means.SEATBELT if mac else Means.BWRAP, program=program))
     except UsageError as exc:
         if mode is Mode.BWRAP:
             raise UsageError(f"KERN_SANDBOX=bwrap cannot be: {exc}", hint=exc.hint) from None
@@ -224,18 +191,17 @@ def chosen(mode: Mode, plan: Sandbox, find: Callable[[str], str | None] = shutil
 
 def _check(plan: Sandbox, program: str) -> None:
     """Raises UsageError where there can be none."""
-    home, root = Path(os.path.realpath(plan.home)), plan.tree.root
-    if home == Path("/"):
-        why = "your home folder is /, which cannot be kept from a child"
-        raise UsageError(why, hint="set another HOME")
-    if home.is_relative_to(os.path.realpath(root)):
-        why = "your home folder is the repository, or lies in it"
-        raise UsageError(why, hint="set HOME to a folder outside of it")
-    if not program:
-        raise UsageError("bubblewrap is not installed", hint=means.INSTALL)
-    if any(one.is_relative_to(root) for one in (Path(program), Path(program).resolve())):
-        why = f"bwrap is a file of this repository, which an agent could change: {program}"
-        raise UsageError(why, hint="take its folder off PATH")
+    home, root = Path(os.path.realpath(plan.home)), Path(os.path.realpath(plan.tree.root))
+    planted = any(one.is_relative_to(root) for one in (Path(program), Path(program).resolve()))
+    own, elsewhere = "your home folder is", "set HOME to another folder"
+    for is_so, why, hint in (
+        (home == Path("/"), f"{own} /, which cannot be kept from a child", elsewhere),
+        (home.is_relative_to(root), f"{own} the repository, or lies in it", elsewhere),
+        (not program, "bubblewrap is not installed", means.INSTALL),
+        (planted, f"{program} is a file of this repository", "take its folder off PATH"),
+    ):
+        if is_so:
+            raise UsageError(why, hint=hint)
 
 
 def _tried(sandbox: Sandbox) -> Sandbox:
@@ -243,17 +209,13 @@ def _tried(sandbox: Sandbox) -> Sandbox:
     over folders of the disk on which the repository is. Raises UsageError.
     """
     near = sandbox.tree.git_dir if os.access(sandbox.tree.git_dir, os.W_OK) else None
-    code, complaint = 0, ""
     with tempfile.TemporaryDirectory(dir=near) as place:
-        root = Path(place)
-        for name in (".git", "lower"):
-            (root / name).mkdir()
-        (index := root / ".git/index").touch()
-        tree = Tree(root, root / ".git", root / ".git")
-        room = Room(root, index, root / "over", ("lower",))
-        bare = replace(sandbox, tree=tree, grants=Holding(), relay=None)
+        root, lower = Path(place), Path(place, "lower")
+        lower.mkdir()
+        room = Room(root, root / "index", root / "over", (lower.name,))
+        bare = replace(sandbox, tree=Tree(root, root, root), grants=Holding(), relay=None)
         for over in Overlays:
-            argv = ["true"] if over is Overlays.NONE else ["touch", str(root / "lower/x")]
+            argv = ["true"] if over is Overlays.NONE else ["touch", f"{lower}/x"]
             trial = replace(bare, overlays=over).confine(Kind.WORKER, argv, os.environ, room=room)
             code, _, complaint = process.heard(trial.argv, _TRIAL_S, env=trial.env)
             if not code:

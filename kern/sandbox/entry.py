@@ -18,7 +18,6 @@ _JOIN_SESSION = 1  # with no name: a new one, empty
 
 def _listening(port: int) -> "_socket.socket":
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     listener.listen(64)
     return listener

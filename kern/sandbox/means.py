@@ -8,12 +8,12 @@ import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
 from kern.errors import UsageError
-from kern.sandbox.wall import KEPT, Access, Mount
+from kern.sandbox.wall import Access, Mount
 
 BWRAP, SEATBELT = "bwrap", "sandbox-exec"
 INSTALL = "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"
@@ -41,49 +41,50 @@ class Overlays(StrEnum):
 
 def bubblewrap(
     program: str, mounts: Sequence[Mount], root: Path, over: Overlays, *, apart: bool, dies: bool
-) -> list[str]:
+) -> tuple[str, ...]:
     """`dies`: at once, with all that it has started, when the command or kern does. `apart`: with a
     network of its own.
     """
-    user, before = os.getuid(), over is Overlays.BEFORE
-    layered = [_mount(one, one.source) for one in mounts if one.lower and one.source and before]
-    argv = [*_mounting(layered, user)] if layered else []
+    user = os.getuid()
+    layered = [_mount(one) for one in mounts if one.lower and over is Overlays.BEFORE]
+    argv = _mounting(layered, user) if layered else []
     argv += [program, *_NAMESPACES]
-    if before and user:  # who is root there is nobody else
+    if layered and user:  # who is root there is nobody else
         argv += ["--unshare-user", "--uid", str(user), "--gid", str(os.getgid())]
     argv += ["--die-with-parent"] * dies + ["--unshare-net"] * apart
     argv += ["--dev", "/dev", "--proc", "/proc"]
     # They ask for the user alone, and for no capability.
     argv += ["--ro-bind", "/proc/sys", "/proc/sys"] if not user else []
-    for one in mounts:
-        argv += map(str, _words(one, over))
-    return [*argv, "--remount-ro", "/", "--chdir", str(root), "--"]
+    argv += [str(word) for one in mounts for word in _words(one, over)]
+    return *argv, "--remount-ro", "/", "--chdir", str(root), "--"
 
 
 def _words(one: Mount, over: Overlays) -> Sequence[str | Path]:
+    source = one.source or one.target
     if one.access is Access.EMPTY:
         return one.access, one.target
     if one.target.is_symlink() and one.target.parent == Path("/"):
         return Access.LINK, os.readlink(one.target), one.target
-    if not one.lower or not one.source:
-        return one.access, one.source or one.target, one.target
+    if not one.lower:
+        return one.access, source, one.target
     if over is Overlays.NONE:
         return Access.READ, one.lower[-1], one.target
     if over is Overlays.BEFORE:
-        return Access.WRITE, one.source.with_name("merged"), one.target
+        return Access.WRITE, source.with_name("merged"), one.target
     lower = [word for path in reversed(one.lower) for word in ("--overlay-src", path)]
-    return *lower, "--overlay", one.source, one.source.with_name("work"), one.target
+    return *lower, "--overlay", source, source.with_name("work"), one.target
 
 
-def _mounting(lines: Sequence[str], user: int) -> Iterator[str]:
+def _mounting(lines: Sequence[str], user: int) -> list[str]:
     """A shell that mounts overlays and becomes what follows: for an ordinary user in a user
     namespace (Linux 5.11).
     """
-    yield from (_program("unshare"), "-Urm" if user else "-m", _program("sh"), "-c")
-    yield from (" && ".join([*lines, 'exec "$@"']), "sh")
+    does = " && ".join([*lines, 'exec "$@"'])
+    return [_program("unshare"), "-Urm" if user else "-m", _program("sh"), "-c", does, "sh"]
 
 
-def _mount(one: Mount, upper: Path) -> str:
+def _mount(one: Mount) -> str:
+    upper = one.source or one.target
     places = upper, upper.with_name("work"), *one.lower
     over, work, *lower = (re.sub(r"([\\,:])", r"\\\1", str(path)) for path in places)
     options = f"lowerdir={':'.join(lower)},upperdir={over},workdir={work},userxattr"
@@ -108,34 +109,27 @@ def failure(code: int, complaint: str) -> UsageError:
 # ---------------------------------------------------------------- macOS: not tried
 
 
-_READ = "(allow file-read* {0})(deny file-write* {0})"
-_WRITE = "(allow file-read* file-write* {0})"
-
-
-def seatbelt(mounts: Sequence[Mount], home: Path, own: Path, *, online: bool) -> list[str]:
+def seatbelt(mounts: Sequence[Mount], home: Path, own: Path, *, online: bool) -> tuple[str, ...]:
     """Written by its documentation. It can mount nothing, so that HOME names kern's `own`, and
-    links in that lead to what may be read. The last rule that fits counts. `online`: any host,
+    links in that lead to what lies elsewhere. The last rule that fits counts. `online`: any host,
     else this machine alone, since there is no relay.
     """
     rules = ["(version 1)(allow default)(deny file-write*)", f"(deny file-read* {_below(home)})"]
-    writable = (own, *map(Path, ("/dev", "/private/tmp", "/private/var/folders")))
-    rules += [_WRITE.format(_below(path)) for path in writable]
+    temporary = map(Path, ("/dev", "/private/tmp", "/private/var/folders"))
+    rules += [f"(allow file-read* file-write* {_below(one)})" for one in temporary]
     for one in mounts:
-        source = one.source or one.target
-        if one.access is Access.EMPTY or source.is_relative_to(KEPT):
+        source, writes = one.source or one.target, "deny" if one.access is Access.READ else "allow"
+        if one.access in (Access.EMPTY, Access.LINK):
             continue
-        if one.access is not Access.LINK and source != one.target:
-            continue
-        reads = one.access in (Access.READ, Access.LINK)
-        rules.append((_READ if reads else _WRITE).format(_below(one.target)))
+        rules.append(f"(allow file-read* {_below(source)})({writes} file-write* {_below(source)})")
         if one.target.is_relative_to(home):
             place = own / one.target.relative_to(home)
             with contextlib.suppress(OSError):  # it is there
                 place.parent.mkdir(parents=True, exist_ok=True)
-                place.symlink_to(one.target)
+                place.symlink_to(source)
     rules.append("(deny signal (target others))")
     rules += [] if online else ['(deny network*)(allow network* (remote ip "localhost:*"))']
-    return [SEATBELT, "-p", "\n".join(rules)]
+    return SEATBELT, "-p", "\n".join(rules)
 
 
 def _below(path: Path) -> str:

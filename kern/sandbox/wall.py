@@ -27,8 +27,7 @@ class Kind(StrEnum):
     @property
     def home(self) -> str:
         """Who shares one: what implement leaves in its own, no judge and no gate finds."""
-        own = {Kind.READER: "readers", Kind.WORKER: "workers", Kind.HIDDEN: "hidden"}
-        return own.get(self, "gates")
+        return "gates" if self in (Kind.CHECK, Kind.COMMITTER) else f"{self}s"
 
 
 class Access(StrEnum):
@@ -72,6 +71,7 @@ class Room:
     git: Path | None = None  # seen in the place of git's folder; without it that is read-only
     shared: tuple[tuple[Path, Path], ...] = ()  # of git's folder: the place, what lies there
     home: Tree | None = None  # where it is seen, if that is not the place of the run's own tree
+    laid: Path | None = None  # a folder of the person's, whose files lie over its own
 
 
 EVERYTHING = "*"  # the machine's network as it is
@@ -82,6 +82,10 @@ _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 _SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
 CACHES = {name: name.replace("/", "-") for name in _SEEN["caches"]}  # with the name in what is kept
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
+# What git obeys or kern remembers, of a git folder that hooks may otherwise write.
+_KEPT_IN_GIT = (
+    *("hooks", "config", "config.worktree", "info", "kern", "worktrees", "modules", "commondir"),
+)
 
 
 # ---------------------------------------------------------------- what it sees
@@ -102,19 +106,22 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
     yield from _added(home)
     there = {*system} - {Path("/var")}
     for path in dict.fromkeys((*programs, *toolchains(home, root))):
-        if there.isdisjoint((path, *path.parents)):
-            yield Mount(Access.READ, path)  # each costs a child some 0.3 ms
+        if there.isdisjoint((path, *path.parents)):  # a link there cannot be mounted on
+            yield Mount(Access.READ, path)
 
 
-def mountable(candidates: Iterable[Mount]) -> list[Mount]:
-    """What is there. No link lies where something else is mounted, or on the way to it."""
-    there = os.path.exists
-    candidates = [
-        one for one in candidates if one.access is Access.LINK or there(one.source or one.target)
+def mountable(candidates: Iterable[Mount], places: Mapping[Path, Path]) -> list[Mount]:
+    """What is there, where a child sees it. No link lies where something else is mounted, or on the
+    way to it.
+    """
+    there = [
+        Mount(access, seen(target, places), source or target, lower)
+        for access, target, source, lower in candidates
+        if access is Access.LINK or os.path.exists(source or target)
     ]
-    real = {one.target for one in candidates if one.access is not Access.LINK}
+    real = {one.target for one in there if one.access is not Access.LINK}
     covered = real.union(*(target.parents for target in real))
-    return [one for one in candidates if one.access is not Access.LINK or one.target not in covered]
+    return [one for one in there if one.access is not Access.LINK or one.target not in covered]
 
 
 def seen(path: Path, places: Mapping[Path, Path]) -> Path:
@@ -133,7 +140,7 @@ def named(text: str, places: Mapping[Path, Path]) -> str:
 
 
 def _homes(home: Path) -> list[Path]:
-    """Where programs look for it: most check_requests HOME, Java and ssh what the system says."""
+    """Where programs look for it: most ask HOME, Java and ssh what the system says."""
     homes = {home}
     with contextlib.suppress(KeyError, OSError):
         known = Path(pwd.getpwuid(os.getuid()).pw_dir)
@@ -202,36 +209,28 @@ def tree(kind: Kind, tree: Tree, room: Room | None, own: Path) -> Iterator[Mount
     """The working tree with git's folder, or a room in its place, where nothing is to be kept.
     `own`: where kern's documents lie.
     """
-    access = Access.READ if kind is Kind.READER else Access.WRITE
+    commits, access = kind is Kind.COMMITTER, Access.READ if kind is Kind.READER else Access.WRITE
     yield Mount(access, tree.root, room.tree if room else None)
+    if room and room.laid:
+        yield overlay(room.tree, room.over / "laid", room.laid)._replace(target=tree.root)
     if tree.git_dir != tree.root / ".git":
         yield Mount(Access.READ, tree.root / ".git")
     if room and room.git:
         yield Mount(Access.WRITE, tree.git_dir, room.git)
         yield from (Mount(Access.READ, place, source) for place, source in room.shared)
     else:
-        yield from _git(tree, commits=kind is Kind.COMMITTER)
+        for folder in dict.fromkeys((tree.common_dir, tree.git_dir)):
+            yield Mount(Access.WRITE if commits else Access.READ, folder)
+            yield from (Mount(Access.READ, folder / name) for name in _KEPT_IN_GIT if commits)
+            if not commits and (folder / "lfs").is_dir():  # its filters write there, as in git diff
+                yield Mount(Access.EMPTY, folder / "lfs")
     if room:
         yield from _room(kind, tree, room, own)
         return
-    for path in (*tree.kept, *(() if kind is Kind.COMMITTER else tree.documents)):
+    for path in (*tree.kept, *(() if commits else tree.documents)):
         real = Path(os.path.realpath(path))  # elsewhere there is nothing to keep
         if real.is_relative_to(os.path.realpath(tree.root)):
             yield Mount(Access.READ, real)
-
-
-# What git obeys or kern remembers, of a git folder that hooks may otherwise write.
-_KEPT_IN_GIT = (
-    *("hooks", "config", "config.worktree", "info", "kern", "worktrees", "modules", "commondir"),
-)
-
-
-def _git(tree: Tree, *, commits: bool) -> Iterator[Mount]:
-    for folder in dict.fromkeys((tree.common_dir, tree.git_dir)):
-        yield Mount(Access.WRITE if commits else Access.READ, folder)
-        yield from (Mount(Access.READ, folder / name) for name in _KEPT_IN_GIT if commits)
-        if not commits and (folder / "lfs").is_dir():  # its filters write there, in `git diff` too
-            yield Mount(Access.EMPTY, folder / "lfs")
 
 
 def _room(kind: Kind, tree: Tree, room: Room, own: Path) -> Iterator[Mount]:
@@ -244,7 +243,7 @@ def _room(kind: Kind, tree: Tree, room: Room, own: Path) -> Iterator[Mount]:
     for shown in room.shown:
         path, under = tree.root / shown, (one / part(shown) / "upper" for one in room.under)
         if path.is_dir():
-            yield overlay(path, room.over / part(shown), *(one for one in under if one.is_dir()))
+            yield overlay(path, room.over / part(shown), *filter(Path.is_dir, under))
         else:
             yield Mount(Access.READ, path)
 
@@ -274,9 +273,9 @@ def ports(hosts: Collection[str]) -> tuple[int, ...]:
 
 def reaches(host: str, hosts: Collection[str]) -> bool:
     """`example.com` is itself alone, `*.example.com` all that ends so."""
-    host, name = host.lower().rstrip("."), tuple(map(str.lower, hosts))
-    wild = (one[1:] for one in name if one.startswith("*."))
-    return ANY in name or host in name or host.endswith(tuple(wild))
+    host, names = host.lower().rstrip("."), tuple(map(str.lower, hosts))
+    wild = tuple(one[1:] for one in names if one.startswith("*."))
+    return ANY in names or host in names or host.endswith(wild)
 
 
 def environment(
@@ -287,11 +286,9 @@ def environment(
     """
     passed = {*_SEEN["variables"], *names}
     beginnings = tuple(name for name in passed if name.endswith("_"))
-    return {
-        name: value
-        for name, value in env.items()
-        if outside.get(name) != value or name in passed or name.startswith(beginnings)
-    }
+    own = {name for name, value in env.items() if outside.get(name) != value}
+    own |= passed | {name for name in env if name.startswith(beginnings)}
+    return {name: value for name, value in env.items() if name in own}
 
 
 def to_proxy(env: Mapping[str, str]) -> dict[str, str]:

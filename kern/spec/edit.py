@@ -80,11 +80,8 @@ def noted(text: str, task: Task, came: str, theirs: Task) -> str:
 def without(text: str, notes: Iterable[Note]) -> str:
     """Take the lines of notes out, with their line ends."""
     numbers = {number for one in notes for number in range(one.line, one.end + 1)}
-    lines = text.split("\n")
-    rest = [line for number, line in enumerate(lines, 1) if number not in numbers]
-    if rest and len(lines) in numbers:  # the file ended in it, without a line end
-        rest[-1] = rest[-1].removesuffix("\r")
-    return "\n".join(rest)
+    lines = enumerate(text.split("\n"), 1)
+    return "\n".join(line for number, line in lines if number not in numbers)
 
 
 def replayed(text: str, theirs: str, key: Key) -> str:
@@ -118,21 +115,22 @@ def add_tasks(text: str, spec: Spec, block: Sequence[str], parent: int | None = 
         return insert(text, last.block_end, [(margin + line).rstrip() for line in block])
     if not block:
         return text
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _newline(text)
     gap = "" if not text.strip() else newline if text.endswith("\n") else 2 * newline
     return text + gap + newline.join(block) + newline
 
 
 def insert(text: str, after: int, new: Sequence[str]) -> str:
-    """Insert lines after the 1-based line `after`, with its line ending."""
+    """Insert lines after the 1-based line `after`, with the text's line ending."""
     if not new:
         return text
-    lines = text.split("\n")
-    anchor, last = lines[after - 1], after == len(lines)
-    crlf = anchor.endswith("\r") or (last and len(lines) > 1 and lines[-2].endswith("\r"))
-    added = [line.removesuffix("\r") + ("\r" if crlf else "") for line in new]
-    if last and crlf:  # the file has no final newline: the old last line gets one, the new one none
-        lines[after - 1] = anchor.removesuffix("\r") + "\r"
-        added[-1] = added[-1].removesuffix("\r")
-    lines[after:after] = added
-    return "\n".join(lines)
+    lines, newline = text.split("\n"), _newline(text)
+    head, tail = "\n".join(lines[:after]), "\n".join(lines[after:])
+    block = newline.join(line.removesuffix("\r") for line in new)
+    if after == len(lines):  # the file has no final newline, and gets none
+        return f"{head}{newline}{block}"
+    return f"{head}\n{block}{newline}{tail}"
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"

@@ -59,12 +59,7 @@ class Documents:
 
     def write(self, name: str, text: str) -> None:
         place = real(self.root, name)
-        try:
-            mode = stat.S_IMODE(os.stat(place).st_mode)
-        except FileNotFoundError:
-            umask = os.umask(0)
-            os.umask(umask)
-            mode = 0o666 & ~umask
+        mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o644
         workspace.replace(place, encode(text), mode=mode, scratch=self.scratch)
 
     def form(self, name: str) -> str | None:
@@ -122,8 +117,8 @@ class Documents:
         """The same for an edit that tells something besides. A person who saves in the same moment
         is not overwritten, another kern waits its turn.
         """
-        for _ in range(5):
-            with self.alone():
+        with self.alone():
+            while True:
                 text, parsed = self.spec()
                 new, value = change(text, parsed)
                 if new == text:
@@ -131,7 +126,6 @@ class Documents:
                 if self.spec_text() == text:
                     self.write(SPEC, new)
                     return value
-        raise KernError(f"{SPEC} changes faster than it can be written", hint="then run kern again")
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -171,8 +165,7 @@ class Documents:
 
     def settings(self) -> Settings:
         """kern.toml's, the defaults where there is none. A link could lead anywhere: refused."""
-        if (form := self.form(FILE)) != "" and os.path.lexists(self.root / FILE):
-            what = "no file" if form is None else "a link"
-            raise UsageError(f"{FILE} is {what}", hint=f"put the file itself into {self.root}")
-        data = workspace.read(self.root / FILE)
-        return config.parse(data) if data is not None else Settings()
+        place = self.root / FILE
+        if os.path.lexists(place) and self.form(FILE) != "":
+            raise UsageError(f"{FILE} is a link, or no file", hint=f"put a file into {self.root}")
+        return config.parse(workspace.read(place) or b"")

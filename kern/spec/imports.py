@@ -1,5 +1,5 @@
-"""Tasks of others as lines for SPEC.md: `kern add -`, a checklist or a JSON object a line; and a
-planner's. Pure.
+"""New tasks as lines for SPEC.md: a person's, a planner's, those of `kern add -` (a checklist, or a
+JSON object a line). Pure.
 
 What comes from outside says what is to be done and nothing else: no note, no second task, no
 trailer of a commit can stand in it.
@@ -7,7 +7,7 @@ trailer of a commit can stand in it.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from kern import plain
 from kern.errors import UsageError
 from kern.model import Marker
 from kern.spec import edit, order
-from kern.spec.parse import EXAMPLE, Spec, Task, parse
+from kern.spec.parse import EXAMPLE, Task, parse
 
 MOST_BYTES = 2 << 20
 MOST_TASKS = 500
@@ -31,7 +31,7 @@ class Item(NamedTuple):
     ref: str = ""  # `#12`
     done: bool = False
     parent: int | None = None  # index among the items
-    notes: tuple[str, ...] = ()  # of a planner's: lines
+    notes: Sequence[str] = ()  # lines
 
 
 class Added(NamedTuple):
@@ -73,10 +73,9 @@ def _records(text: str) -> list[Item]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
-        title, body, number = map((value if isinstance(value, dict) else {}).get, _FIELDS)
+            title, body, number = map(json.loads(line).get, _FIELDS)
+        except (ValueError, RecursionError, AttributeError):
+            title = body = number = None
         if not isinstance(title, str) or not title.strip():
             raise UsageError(
                 f"line {at} is no JSON object with a title: {plain.line(line, 80)}",
@@ -100,81 +99,48 @@ def _checklist(text: str) -> list[Item]:
 
 
 def added(text: str, items: Sequence[Item]) -> Added:
-    """What of them is new to that SPEC.md, neither by its text nor by what it refers to. Raises
-    UsageError where they would not be read as they came.
-    """
+    """What of them is new to that SPEC.md, neither by its text nor by what it refers to."""
     spec = parse(text)
     present = {order.name(task.text) for task in spec.tasks}
     present |= {ref.lower() for task in spec.tasks for ref in references(task)}
-    block, new, margins = list[str](), list[tuple[str, int]](), dict[int | None, str]()
+    block, new, margins = list[str](), list[str](), dict[int | None, str]()
     for index, item in enumerate(items):
-        title = as_title(item.title.strip() or "…")
+        title = as_title(item.title)
         names = {order.name(title), item.ref} - {""}
         margin = margins[index] = margins.get(item.parent, "")
         if not (item.done or names & present):  # else what is open below it is still to be done
             present |= names
-            new.append((title, len(item.notes)))
-            block += [f"{margin}{line}" for line in _lines(title, item)]
+            new.append(title)
+            block += [f"{margin}- [ ] {title}", *(f"{margin}  {line}" for line in _below(item))]
             margins[index] = f"{margin}  "
-    whole = edit.add_tasks(text, spec, block)
-    _make_sure(spec, parse(whole), new)
-    return Added(whole, tuple(title for title, _ in new), len(items) - len(new))
-
-
-def _make_sure(before: Spec, after: Spec, new: Sequence[tuple[str, int]]) -> None:
-    """Whatever the texts hold: each is one pending task with so many notes, and nothing else
-    changed.
-    """
-    old = {task.key for task in before.tasks}
-    arrived = [(task.text, len(task.notes)) for task in after.tasks if task.key not in old]
-    sound = arrived == [*new] and len(after.tasks) == len(old) + len(new)
-    if not sound or after.unclosed != before.unclosed:
-        raise UsageError(
-            "these texts cannot stand in SPEC.md as they are",
-            hint='kern add "…" adds one task, kern edit what stands below it',
-        )
-
-
-def _lines(title: str, item: Item) -> list[str]:
-    body = item.body
-    if len(body) > LONGEST_BODY:
-        body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
-    lines = [f"\\{one}" if re.match(_REFS, one.strip()) else one for one in as_body(body)]
-    refs = [f"Refs: {item.ref}"] if item.ref else []
-    return [f"- [ ] {title}", *(f"  {line}" for line in (*lines, *item.notes, *refs))]
+    return Added(edit.add_tasks(text, spec, block), tuple(new), len(items) - len(new))
 
 
 # ---------------------------------------------------------------- words that say only themselves
 
 _BOX = r"(?:(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ ~xX]?\](?:[ \t]+|$))+"
+# A line that would be read as a task, a note, a fence, a comment or a reference.
+_ACTIVE = r"\A(\s*)(?=>|Refs:|(?:(?:[-*+]|\d+[.)])\s*)?(?:```|~~~|<!--|\[[^\[\]]{0,3}\]))"
 
 
 def as_title(text: str) -> str:
     """One line; a checkbox that was typed along goes."""
-    flat = plain.line(text, len(text))
-    if box := re.match(_BOX, flat):
-        flat = flat[box.end() :]
+    flat = re.sub(rf"\A{_BOX}", "", plain.line(text, len(text)))
     if not flat:
         raise UsageError("the task says nothing", hint=f'kern add "{EXAMPLE[6:]}"')
     return flat
 
 
-def as_body(words: str) -> list[str]:
-    """A person's lines as they can stand under a task. What would be read as a task, a note or an
-    open fence gets the backslash that makes plain text of it in Markdown.
+def _below(item: Item) -> Iterator[str]:
+    """Its lines, as they can stand under a task: with the backslash that makes plain text of one
+    in Markdown.
     """
-    lines = [line.rstrip() for line in dedent(plain.block(words)).split("\n") if line.strip()]
-    if _inert(lines):
-        return lines
-    return [line if _inert([line]) else _escaped(line) for line in lines]
-
-
-def _inert(lines: Sequence[str]) -> bool:
-    parsed = parse("\n".join(["- [ ] task", *(f"  {line}" for line in lines)]))
-    alone = len(parsed.tasks) == 1 and not parsed.tasks[0].notes and not parsed.diagnostics
-    return alone and not any(line.lstrip().startswith(">") for line in lines)
-
-
-def _escaped(line: str) -> str:
-    bare = line.lstrip()
-    return f"{line[: len(line) - len(bare)]}\\{bare}"
+    body = item.body
+    if len(body) > LONGEST_BODY:
+        body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
+    for line in dedent(plain.block(body)).split("\n"):
+        if line.strip():
+            yield re.sub(_ACTIVE, r"\1\\", line.rstrip())
+    yield from item.notes
+    if item.ref:
+        yield f"Refs: {item.ref}"

@@ -27,12 +27,6 @@ def pending(task: Task) -> Note | None:
     return last
 
 
-def unanswered(task: Task) -> str:
-    """That a question keeps the task waiting, if one does."""
-    noted = pending(task)
-    return f"waits for your answer: {words(noted)}" if noted else ""
-
-
 def waiting(spec: Spec) -> tuple[Question, ...]:
     """The open questions, in file order."""
     return tuple(

@@ -18,7 +18,6 @@ from kern.spec.parse import Diagnostic, Kind, Note, Spec, Task
 OPEN_SUBTASKS = "has open subtasks"
 UNKNOWN = "waits for a task that is not in SPEC.md"
 _MOST_NAMED = 20  # tasks in a complaint
-_LONGEST_NUMBER = 9  # digits; Python itself refuses to read thousands of them
 _LONGEST_WAY = 1000  # characters
 
 
@@ -36,35 +35,32 @@ class Wait(NamedTuple):
     why: str = ""  # empty: nothing does
     do: str = ""  # what a person types, where it is theirs
     need: str = ""  # what is asked of them, if anything is
-    held: str = ""  # what holds its parts as well: a person
-    late: str = ""  # or what it comes after
 
 
 def waits(spec: Spec) -> list[Wait]:
     """Of each task, by index."""
-    first, result = _first_open(spec), list[Wait]()
+    first, holds, lates, result = _first_open(spec), list[str](), list[str](), list[Wait]()
     for number, task in enumerate(spec.tasks, 1):  # a parent stands before its subtasks
-        above = Wait() if task.parent is None else result[task.parent]
+        hold, late = ("", "") if task.parent is None else (holds[task.parent], lates[task.parent])
         unmet = (_unmet(spec, first, note.text) for note in _after(task))
-        late = next(filter(None, unmet), above.late)
-        hold = f"held with {number} ({task.text})" if task.of(Kind.HELD) else above.held
-        why, do, need = _own(task, number, above.held, late)
-        result.append(Wait(why, do, need, hold, late))
+        lates.append(next(filter(None, unmet), late))
+        holds.append(f"held with {number} ({task.text})" if task.of(Kind.HELD) else hold)
+        result.append(Wait(*_reason(task, number, hold, lates[-1])))
     return result
 
 
-def _own(task: Task, number: int, above: str, late: str) -> tuple[str, str, str]:
-    """The first reason that counts. `above`: that a person holds what it is a part of."""
+def _reason(task: Task, number: int, above: str, late: str) -> tuple[str, str, str]:
+    """The first that counts. `above`: that a person holds what it is a part of."""
     if blocked := task.of(Kind.BLOCKED):
         do = f"kern show {number}, kern edit, kern retry {number}"
         return f"blocked: {blocked[-1].text}", do, blocked[-1].text
     if question := notes.pending(task):
-        do = f'kern answer {number} "…"'
-        return notes.unanswered(task), do, f"asks: {notes.words(question)}"
-    notes_held = task.of(Kind.HELD)
-    if notes_held or above:
-        why = f"held: {notes_held[-1].text}".rstrip(": ") if notes_held else above
-        return why, "kern edit takes its Held line out", ""
+        words = notes.words(question)
+        return f"waits for your answer: {words}", f'kern answer {number} "…"', f"asks: {words}"
+    if held := task.of(Kind.HELD):
+        above = f"held: {held[-1].text}".rstrip(": ")
+    if above:
+        return above, "kern edit takes its Held line out", ""
     why = OPEN_SUBTASKS if task.open_subtasks else late
     if why.startswith(UNKNOWN):
         return why, f"kern show {number}, correct its After note in SPEC.md", why
@@ -133,12 +129,13 @@ def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
     journal knows them, SPEC.md does not any more. The first of these ways that leads anywhere
     counts.
     """
-    word, texts, digits = name(words), [*map(name, (*tasks, *removed))], words.isdecimal()
-    exact = [at for at, text in enumerate(texts) if text == word]
-    number = int(words) if digits and len(words) <= _LONGEST_NUMBER else 0
-    numbered = [number - 1] if 0 < number <= len(tasks) else []
-    part = [at for at, text in enumerate(texts) if word and not digits and word in text]
-    matches = exact or numbered or part
+    every, word, is_number = [*tasks, *removed], name(words), words.isdecimal()
+    number = int(words) if is_number and len(words) < 10 else 0
+    matches = [at for at, text in enumerate(every) if name(text) == word]
+    if not matches and 0 < number <= len(tasks):
+        return number - 1
+    if word and not (matches or is_number):
+        matches = [at for at, text in enumerate(every) if word in name(text)]
     matches = [at for at in matches if at < len(tasks)] or matches
     if len(matches) == 1:
         return matches[0]
@@ -146,13 +143,12 @@ def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
     if not matches:
         hint = "kern status shows the tasks and their numbers"
         raise UsageError(f"no task is named by {title!r}", hint=hint)
-    choices = [
-        f"{at + 1 if at < len(tasks) else '-':>4}  {plain.line([*tasks, *removed][at], 140)}"
+    rows = [
+        f"{at + 1 if at < len(tasks) else '-':>4}  {plain.line(every[at], 140)}"
         for at in matches[:_MOST_NAMED]
     ]
-    head = f"{len(matches)} tasks are named by {title!r}:"
-    hint = "name it by its number, or by all of its text"
-    raise UsageError("\n".join([head, *choices]), hint=hint)
+    what = "\n".join([f"{len(matches)} tasks are named by {title!r}:", *rows])
+    raise UsageError(what, hint="name it by its number, or by all of its text")
 
 
 # ---------------------------------------------------------------- what leads nowhere
@@ -175,34 +171,24 @@ def unknown(spec: Spec) -> list[Note]:
 
 def _circle(spec: Spec) -> list[Diagnostic]:
     """Tasks that wait for each other, the first that are met, from the first in the file."""
+    first, steps = _first_open(spec), TopologicalSorter[int]()
+    for index, task in enumerate(spec.tasks):
+        if task.parent is not None and task.marker is not Marker.DONE:
+            steps.add(task.parent, index)
+        for one in (task, *(spec.tasks[at] for at in spec.above(task))):
+            numbers = (first.get(name(note.text)) for note in _after(one))
+            steps.add(index, *(number - 1 for number in numbers if number))
     try:
-        _steps(spec).prepare()
+        steps.prepare()
     except CycleError as exc:
-        steps = [step for step in reversed(exc.args[1]) if isinstance(step, int)]
+        circle: list[int] = exc.args[1][:0:-1]
     else:
         return []
-    tasks = [*dict.fromkeys(step if step >= 0 else ~step for step in steps)]
-    at = tasks.index(min(tasks))
-    rows = [spec.tasks[index] for index in (*tasks[at:], *tasks[:at])]
+    at = circle.index(min(circle))
+    rows = [spec.tasks[index] for index in (*circle[at:], *circle[:at])]
     names = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows]
     way = plain.line(" -> ".join([*names, plain.line(rows[0].text, 60)]), _LONGEST_WAY)
     return [Diagnostic(rows[0].line, f"waits for itself: {way}")]
-
-
-def _steps(spec: Spec) -> TopologicalSorter[int | str]:
-    """What each step waits for: `i` is the end of the task with that index, `~i` its beginning, a
-    name the end of all that bear it.
-    """
-    steps = TopologicalSorter[int | str]()
-    for index, task in enumerate(spec.tasks):
-        above = [] if task.parent is None else [task.parent]
-        steps.add(~index, *(~one for one in above), *(name(note.text) for note in _after(task)))
-        if task.marker is not Marker.DONE:
-            steps.add(index, ~index)
-            steps.add(name(task.text), index)
-            for whole in above:
-                steps.add(whole, index)
-    return steps
 
 
 # ---------------------------------------------------------------- what is left, and needs a person

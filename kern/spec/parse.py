@@ -5,6 +5,7 @@ part of its line, so that an edit can put every byte back.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -59,7 +60,7 @@ class Task:
     column: int  # of the marker, 0-based
     indent: int  # in columns
     margin: str  # white space before the bullet
-    bullet: str
+    below: str  # and before what belongs to it
     parent: int | None  # index among the tasks
     end: int  # last line of its own before its first subtask
     block_end: int  # last line of the whole, subtasks included
@@ -71,11 +72,6 @@ class Task:
     @property
     def text(self) -> str:
         return self.key.text
-
-    @property
-    def below(self) -> str:
-        """The white space before what belongs to it."""
-        return self.margin + " " * (len(self.bullet) + 1)
 
     def of(self, *kinds: Kind) -> tuple[Note, ...]:
         return tuple(note for note in self.notes if note.kind in kinds)
@@ -151,11 +147,11 @@ _NOTE = re.compile(rf">\s*\*\*({'|'.join(Kind)})(?: (\d{{1,9}}))?:\*\*[ \t]*(.*)
 _FINDING = re.compile(r">\s*(-.*)")
 _MARKERS = {" ": Marker.PENDING, "~": Marker.ACTIVE, "x": Marker.DONE, "X": Marker.DONE}
 _GLUED = re.compile(r"[-*+](?:\[[ ~xX]\][ \t]+\S|[ \t]+\[[ ~x]\][A-Za-z])")
-_BULLETS = frozenset("-*+0123456789")  # with which a list item may begin
 # What hides lines, by itself or as a list item; a comment that ends in its line does not.
 _OPENING = re.compile(
     r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:(`{3,})[^`]*|(~{3,}).*|(<!--)(?!.*-->).*)$"
 )
+_COMMENT = "-->"  # ends one
 _NEARLY = re.compile(r">\s*\*{0,2}(?:gates?|judges?)\b", re.I)
 
 
@@ -168,8 +164,7 @@ def parse(text: str) -> Spec:
     """Linear in the text. Never raises: what is wrong comes back as diagnostics."""
     reader = _Reader()
     for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.lstrip(" \t\ufeff")
-        if stripped and stripped != "\r":
+        if stripped := line.strip(" \t\ufeff\r"):
             reader.take(number, line, stripped)
     return reader.spec()
 
@@ -180,40 +175,36 @@ class _Reader:
     def __init__(self) -> None:
         self.tasks: list[Task] = []
         self.stack: list[int] = []  # of the tasks whose block the line may belong to
-        self.seen: dict[tuple[str, str], int] = {}
+        self.seen = Counter[tuple[str, str]]()
         self.diagnostics: list[Diagnostic] = []
-        self.closer = ""  # what ends the fence or comment that is open
+        self.closer = ""  # a pattern: what ends the fence or comment that is open
         self.opened = 0
 
     def take(self, number: int, line: str, stripped: str) -> None:
-        item = _ITEM.match(line) if stripped[0] in _BULLETS else None
-        marker = _MARKERS.get(item["mark"]) if item else None
+        item = _ITEM.match(line)
         if self.closer:  # it belongs to what the opening line belonged to
-            bare = stripped.rstrip()
-            fence = bare.startswith(self.closer) and not bare.strip(self.closer[0])
-            closed = self.closer in bare if self.closer == "-->" else fence
-            self.closer = "" if closed else self.closer
+            if re.search(self.closer, stripped):
+                self.closer = ""
             self._own(number, line)
-        elif item and marker is None:
-            self._complain(number, f"malformed task marker [{item['mark']}]: use [ ], [~] or [x]")
-        elif item and marker is not None:
-            if title := (item["text"] or "").strip():
-                self._open_task(number, item, marker, title)
-        else:
+        elif item is None:
             self._take_other(number, line, stripped)
+        elif (marker := _MARKERS.get(item["mark"])) is None:
+            self._complain(number, f"malformed task marker [{item['mark']}]: use [ ], [~] or [x]")
+        elif title := (item["text"] or "").strip():
+            self._open_task(number, item, marker, title)
 
     def _take_other(self, number: int, line: str, stripped: str) -> None:
         if _GLUED.match(stripped):
             self._complain(number, "a task needs a space before and after its brackets: - [ ] text")
-        self._leave(_columns(line[: len(line) - len(stripped)]))
+        self._leave(_columns(line[: line.index(stripped)]))
         note = _NOTE.match(stripped)
-        check = note and note[1] in (Kind.GATE, Kind.JUDGE)
-        sound = self.stack and note and check and note[3].strip("`\r\t\0 ")
-        if _NEARLY.match(stripped) and not sound:
+        check = note and note[1] in (Kind.GATE, Kind.JUDGE) and note[3].strip("`\0 ")
+        if _NEARLY.match(stripped) and not (check and self.stack):
             self._complain(number, "this is no check: write > **Gate:** … below its task, indented")
         self._own(number, line, note, stripped)
-        if opening := _OPENING.match(stripped.rstrip()):
-            self.closer = "-->" if opening[3] else opening[1] or opening[2]
+        if opening := _OPENING.match(stripped):
+            fence = opening[1] or opening[2]
+            self.closer = rf"\A{fence[0]}{{{len(fence)},}}\Z" if fence else _COMMENT
             self.opened = number
 
     def _complain(self, number: int, message: str) -> None:
@@ -227,12 +218,12 @@ class _Reader:
             whole = self.tasks[parent]
             whole.whole, above = True, whole.text
             whole.open_subtasks |= marker is not Marker.DONE
-        self.seen[above, title] = nth = self.seen.get((above, title), 0) + 1
-        margin, column = item["margin"].lstrip("\ufeff"), item.start("mark")
-        key, bullet = Key(above, title, nth), item["bullet"]
+        self.seen[above, title] += 1
+        key, margin = Key(above, title, self.seen[above, title]), item["margin"].lstrip("\ufeff")
+        below, column = margin + " " * (len(item["bullet"]) + 1), item.start("mark")
         self.stack.append(len(self.tasks))
         self.tasks.append(
-            Task(key, marker, number, column, indent, margin, bullet, parent, number, number)
+            Task(key, marker, number, column, indent, margin, below, parent, number, number)
         )
 
     def _leave(self, indent: int) -> None:
@@ -264,9 +255,9 @@ class _Reader:
     def spec(self) -> Spec:
         unclosed = None
         if self.closer:
-            what = "comment" if self.closer == "-->" else "code fence"
-            hides = "what stands below it"
-            self._complain(self.opened, f"the {what} opened here is never closed and hides {hides}")
+            what = "comment" if self.closer == _COMMENT else "code fence"
+            hides = f"the {what} opened here is never closed and hides what stands below it"
+            self._complain(self.opened, hides)
             unclosed = self.diagnostics[-1]
         self._leave(-1)
         return Spec(tuple(self.tasks), tuple(self.diagnostics), unclosed)

@@ -306,11 +306,9 @@ def decide(answer: Answer, task: str, mode: Tier, *, subtask: bool, objection: s
     if code is Code.SKIPPED:
         return Decision(Saved.SKIPPED, answer.reason)
     if code is Code.DECOMPOSED:
-        if subtask or is_experiment(task):
-            return Decision(Saved.FAILED, "a subtask or an experiment cannot be split")
-        if not parts:
-            return Decision(Saved.FAILED, "DECOMPOSED without usable subtasks")
-        return Decision(Saved.DECOMPOSED)
+        if parts and not (subtask or is_experiment(task)):
+            return Decision(Saved.DECOMPOSED)
+        return Decision(Saved.FAILED, "DECOMPOSED without usable subtasks, or of what is not split")
     if code in (Code.SUCCESS, Code.NEEDS_ANSWER):
         return Decision(Saved.FAILED, objection) if objection else Decision(Saved.PROVED)
     return Decision(Saved.FAILED, answer.reason)
@@ -361,11 +359,8 @@ def agreed(judges: Sequence[Result]) -> Result | None:
 
 def disagreement(judges: Sequence[Result]) -> str:
     """What a person is to know of judges that let a change pass; empty where all are content."""
-    against = [judge for judge in judges if judge.code == 1]
+    against = next((judge for judge in judges if judge.code == 1), None)
     if not against or judges[-1].red:
         return ""
-    no, yes = (plain.line(judge.output, TELLING) for judge in (against[0], judges[-1]))
-    return (
-        f"{against[0].name}: the judges disagree, so the change passes: one said FAIL: {no}; "
-        f"another said PASS{f': {yes}' if yes else ''}"
-    )
+    no = plain.line(against.output, TELLING)
+    return f"{against.name}: the judges disagree, so the change passes: one said FAIL: {no}"

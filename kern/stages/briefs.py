@@ -23,7 +23,6 @@ from kern.spec.notes import Checks
 from kern.spec.parse import Kind, Spec, Task, is_experiment
 from kern.stages import change
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN, Prompt, Template, compose
-from kern.stages.proposal import goals
 from kern.system import workspace
 
 RECENT_COMMITS = 10
@@ -32,6 +31,7 @@ _MOST_OF_A_NEIGHBOUR = 200  # characters: with the goal, six lines of about 300 
 _LONGEST_MESSAGE = 240  # characters
 _MOST_FAULTS = 5  # of LEARNINGS.md, said at a time
 _TRAILER = "Kern-Task: "
+GOAL = r"(?m)^\ufeff?> \*\*Goal:\*\*(.*(?:\n>(?! \*\*Goal:\*\*).*)*)(?:\n|\Z)"
 _MOST_GUIDANCE = 40_000  # characters of all of it
 NOTHING: Mapping[str, Sequence[str]] = {}
 
@@ -43,6 +43,12 @@ class Guidance(NamedTuple):
 
 def recent(repo: Repo) -> list[str]:
     return [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)]
+
+
+def goals(text: str) -> list[str]:
+    """What a SPEC.md wants to reach, each as it was given."""
+    lines = re.findall(GOAL, text.replace("\r", ""))
+    return [re.sub(r"\n> ?", "\n", quoted).strip() for quoted in lines]
 
 
 def brief(
@@ -68,6 +74,7 @@ def brief(
     reads = works and all(protocol.find(by.agent).guidance for by in form.runners)
     advice, damage = guidance(on_disk(repo.root), by_itself=reads), learnings.faults[:_MOST_FAULTS]
     told = [] if works else [f"{LEARNINGS}: {fault}" for fault in damage]
+    whole = [note.text for note in above.of(Kind.RESEARCH)] if above else []
     mode = "experiment" if is_experiment(task.text) else "implement"
     words = {
         "task": task_text(task, above),
@@ -77,7 +84,7 @@ def brief(
         "mode": "decompose" if due is Tier.DECOMPOSE else "mend" if mending else mode,
         "attempts": _attempts(task, above, None if mending else red),
         "snapshot": state,
-        "research": _notes(task, above, researched),
+        "research": [f"Found for the whole of which this is a part:\n{note}" for note in whole],
         "answer": [researched],
         "commits": recent(repo),
         **mending,
@@ -97,16 +104,6 @@ def _attempts(task: Task, above: Task | None, red: Red | None) -> list[str]:
     if attempts and red:
         attempts[-1] += f"\nThe end of what {red.name} printed then:\n{red.output}"
     return attempts
-
-
-def _notes(task: Task, above: Task | None, researched: str) -> list[str]:
-    """Research's, where they say more than its answer."""
-    whole = above.of(Kind.RESEARCH) if above else ()
-    return [f"Found for the whole of which this is a part:\n{note.text}" for note in whole] + [
-        note.text
-        for note in task.of(Kind.RESEARCH)
-        if any(line.strip().lstrip("- ") not in researched for line in note.text.splitlines())
-    ]
 
 
 def _neighbours(spec: Spec, now: Task | None, goal: str) -> str:

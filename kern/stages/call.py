@@ -3,7 +3,6 @@ for one that cannot, and what all of it costs is counted.
 """
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, OverBu
 from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
-from kern.events import Sink, StageStarted
+from kern.events import Sink, StageEnded, StageStarted
 from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.models import Choice
@@ -28,7 +27,7 @@ from kern.stages.prompts import Prompt, announced
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
-RAISE = "raise it ([max_cost] in kern.toml; --max-cost) and run {}: it resumes"
+RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run {}: it resumes"
 CUT_OFF = "cut off before it answered"
 REST_S = 900.0  # for an agent that says no time: then it is asked again
 TRIES = 3
@@ -48,8 +47,7 @@ class Said:
 
     reply: Answer
     fault: str = ""
-    idle: bool = False  # by its transcript, none of its calls can have written
-    acted: bool = True  # so far as is known, it called a tool
+    acted: bool = True  # so far as is known, a call of its can have changed a file
     doubt: str = ""  # why it is not to be believed, although it was asked once more
 
 
@@ -107,7 +105,7 @@ class Caller:
         runners = awake(prompt.runners, self._rest, self.clock())
         run = partial(self._run, env=env or {}, config=config, gates=gates, room=room)
         for by, after in zip(runners, (*runners[1:], None), strict=True):
-            began = StageStarted(prompt.stage, task, by.model, attempt, prompt.mode, by.agent)
+            began = StageStarted(prompt.stage, task, by.model, attempt, by.agent)
             self.sink(began)
             try:
                 return self._tried(began, replace(prompt, runners=(by,)), run, again)
@@ -118,8 +116,8 @@ class Caller:
                     exc.resets_at = min(filter(None, (*others, resets_at)), default=None)
                 if after is None:
                     raise
-                self._rest[by.agent] = until = resets_at or self.clock() + REST_S
-                self.sink(events.StoodIn(prompt.stage, after.agent, by.agent, until, str(exc)))
+                self._rest[by.agent] = resets_at or self.clock() + REST_S
+                self.sink(events.StoodIn(prompt.stage, after.agent, by.agent, str(exc)))
                 again()
                 self._check_may_begin(task)
         raise AssertionError("the last one returns or raises")
@@ -184,17 +182,17 @@ class Caller:
             self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
         reply = result.answer or Answer()
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
-        reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
+        reply = reply._replace(text=plain.masked(reply.text, hidden), denied=denied)
         self.sink(
-            events.StageFinished(
+            StageEnded(
                 *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, reply.denied),
-                *(began.attempt, began.model, reply.session, reply.turns, result.tokens),
-                *(prompt.by.effort, reply.version, reply.sent_back, began.agent),
+                *(began.attempt, began.model, reply.turns, result.tokens),
+                *(prompt.by.effort, reply.sent_back, began.agent),
             )
         )
         if stage is Stage.RESEARCH and not (why or reply.text.strip()):
             raise TransientFault(f"{stage} stage: the answer is empty")
-        return Said(reply, why, result.only_reads(agent), result.acted)
+        return Said(reply, why, not result.only_reads(agent))
 
     def _run(
         self,
@@ -222,7 +220,6 @@ class Caller:
             folder=folder,
             budget=self._left(task),
             patience=longest if works else 0.0,
-            mark=secrets.token_hex(8),
             given=base,
             root=self.named(str(self.root)),
             obeyed=[name for name in agent.obeys if (self.root / name).exists()],
@@ -277,8 +274,8 @@ class Caller:
         self._tell_failed(began, why, seconds, result)
 
     def _tell_failed(self, began: StageStarted, why: str, seconds: float, result: Output) -> None:
-        cost = seconds, result.cost, began.attempt, began.model, began.agent, result.tokens
-        self.sink(events.StageFailed(began.stage, began.task, why, *cost))
+        call = began.stage, began.task, "", seconds, result.cost, (), began.attempt, began.model
+        self.sink(StageEnded(*call, tokens=result.tokens, agent=began.agent, reason=why))
 
     # ------------------------------------------------------------ what it costs
 

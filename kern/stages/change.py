@@ -4,7 +4,6 @@ room for; and what it does to tests that were there.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from kern import plain
 from kern.checks.measures import TEST
@@ -33,15 +32,8 @@ _NUMBERS = (
 _PATCH = (*_NUMBERS, "--text", "-U3")  # nor what .gitattributes say
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    path: str
-    size: str  # `+2 -1`, or `binary`
-    lines: int  # added and removed
-
-    @property
-    def generated(self) -> bool:
-        return re.search(_GENERATED, self.path) is not None
+def generated(path: str) -> bool:
+    return re.search(_GENERATED, path) is not None
 
 
 def shown(repo: Repo, old: str, new: str, room: int) -> str:
@@ -51,10 +43,10 @@ def shown(repo: Repo, old: str, new: str, room: int) -> str:
     files = _files(repo, old, new)
     if not files:
         return ""
-    parts, paths = [_listed(files)], [file.path for file in files]
+    parts, paths = [_listed(files)], [path for _, path in files]
     room -= _SPARE + len(parts[0])
     most = min(MOST, max(0, room) // LEAST)
-    sources = sum(not file.generated for file in files[:most])
+    sources = sum(not generated(path) for path in paths[:most])
     hidden = paths[most:]
     for at, (path, patch) in enumerate(_patches(repo, paths[:most], old, new)):
         share = room // max(1, sources - at)
@@ -67,28 +59,21 @@ def shown(repo: Repo, old: str, new: str, room: int) -> str:
     return "\n\n".join(parts)
 
 
-def _files(repo: Repo, old: str, new: str) -> list[File]:
+def _files(repo: Repo, old: str, new: str) -> list[tuple[str, str]]:
+    """Each with its size before it: `+2 -1`, or `binary`."""
     numbers = plain.decode(repo.git("diff", *_NUMBERS, "--numstat", "-z", old, new))
-    files = list[File]()
-    for row in numbers.split("\0")[:-1]:
-        added, removed, path = row.split("\t", 2)
-        if added == "-":
-            files.append(File(path, "binary", 0))
-        else:
-            files.append(File(path, f"+{added} -{removed}", int(added) + int(removed)))
-    return sorted(files, key=lambda file: (file.generated, file.lines))
+    rows = [row.split("\t", 2) for row in numbers.split("\0")[:-1]]
+    rows.sort(key=lambda row: (generated(row[2]), sum(int(n) for n in row[:2] if n != "-")))
+    sizes = ("binary" if added == "-" else f"+{added} -{removed}" for added, removed, _ in rows)
+    return [(size, row[2]) for size, row in zip(sizes, rows, strict=True)]
 
 
-def _listed(files: Sequence[File]) -> str:
+def _listed(files: Sequence[tuple[str, str]]) -> str:
     rows = [f"{plain.count(len(files), 'changed file')}, with the lines added and removed:"]
-    for file in files:
-        mark = " (generated)" if file.generated else ""
-        rows.append(f"{file.size} {plain.line(file.path, LONGEST)}{mark}")
+    for size, path in files:
+        rows.append(f"{size} {plain.line(path, LONGEST)}{' (generated)' * generated(path)}")
     text = "\n".join(rows)
-    if len(text) <= LISTED:
-        return text
-    text = text[:LISTED].rpartition("\n")[0]
-    return f"{text}\nand {plain.count(len(files) - text.count(chr(10)), 'more file')}"
+    return text if len(text) <= LISTED else text[:LISTED].rpartition("\n")[0] + "\nand more"
 
 
 def _cut(patch: str, most: int) -> str:

@@ -41,11 +41,6 @@ class Output:
         kinds = dict.fromkeys(kind for one in messages for kind in one)
         return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
 
-    @property
-    def acted(self) -> bool:
-        """False where it shows what it does, and called nothing."""
-        return not self.acts or any(act.calls for act in self.acts)
-
     def only_reads(self, agent: Agent) -> bool:
         """Whether no call of an agent that tells of its calls can have written: it shows them, or
         it answered in its first turn.
@@ -67,7 +62,7 @@ def read(agent: Agent, place: Path, stage: Role, end: Ended) -> Output:
             answer, error = exc.answer, exc
         if answer and stage is not Stage.IMPLEMENT:
             return Output(answer, error)
-        acts = (_act(agent, one) for one in agent.objects(file))
+        acts = (_act(agent, one) for one in transcript.objects(file))
         return Output(answer, error, tuple(filter(None, acts)))
 
 
@@ -101,7 +96,7 @@ class Watch:
             if self.most and sum(self.used.values()) > self.most:
                 raise BudgetReached(
                     f"{self.stage} stage: the agent used up its {self.most:,.0f} tokens",
-                    hint="raise it ([max_cost] in kern.toml) and run kern again: it resumes",
+                    hint="raise it ([max_tokens] in kern.toml) and run kern again: it resumes",
                 )
         self.tick(seconds, silent)
 

@@ -1,9 +1,11 @@
 """Asks the planner what is to be done, and takes its tasks into SPEC.md; or what of LEARNINGS.md
-is to be changed.
+is to be changed. What cannot be trusted as a whole is refused. And the goal as SPEC.md states it.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 from kern import plain
@@ -11,19 +13,48 @@ from kern.errors import KernError, UsageError
 from kern.events import Planned
 from kern.git.repository import Repo
 from kern.memory import entries
+from kern.memory.entries import Entry
 from kern.memory.recall import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
+from kern.spec import imports, order
 from kern.spec.file import Documents
-from kern.spec.imports import Added
-from kern.spec.parse import Kind, Spec, Task, parse
-from kern.stages import answer, belief, briefs, prompts, proposal
+from kern.spec.imports import Added, Item
+from kern.spec.parse import Kind, Spec, Task, is_experiment, parse
+from kern.stages import answer, belief, briefs, prompts
+from kern.stages.answer import Code
 from kern.stages.call import Caller
 from kern.stages.prompts import Template
-from kern.stages.proposal import Mode, Plan, Proposed
 from kern.system import workspace
 
+MOST_TASKS = 50
+LONGEST = 600  # characters of a learning
+_KEPT = (Kind.GATE, Kind.JUDGE, Kind.AFTER)  # of the notes; the others are kern's to write
 _MOST_TOLD = 3000  # characters of finished tasks
 _MOST_OF_A_NOTE = 600  # characters
+_TITLE = r"\ufeff?(?:# .*(?:\n|\Z))?"
+# In a quote it would be a diagnostic: a check that silently does not count is worse.
+_NEARLY_CHECK = r"(?im)^(\W{0,2}(?:gate|judge)s?\b)"
+# Agents like one around Markdown.
+_FENCE = r"(?m)\A\s*(?:`{3,}|~{3,})\w*\n|^\s*(?:`{3,}|~{3,})\s*\Z"
+_NUMBERED = r"(?m)^- (L\d+) "
+
+
+class Mode(StrEnum):
+    PLAN = "plan"
+    REVIEW = "review"
+    IMPROVE = "improve"
+    TIDY = "tidy"  # LEARNINGS.md
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    items: tuple[Item, ...] = ()
+    titles: tuple[str, ...] = ()  # of the new tasks
+    done: str = ""  # why nothing is missing
+    wrong: str = ""  # why the answer is refused
+    before: str = ""  # LEARNINGS.md as it was read
+    text: str = ""  # and with the changes, a line for each entry
+    answer: Path = Path()  # where it lies as it came, beside the stage files
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,53 +64,54 @@ class Planner:
     templates: Mapping[Role, Template]
     caller: Caller
 
-    @property
-    def answer(self) -> Path:
-        """Where the last answer lies as it came, beside the stage files."""
-        return self.caller.scope.folder / prompts.FILES[Aide.PLANNER]
-
-    @property
-    def tidied(self) -> Path:
-        """The same for LEARNINGS.md."""
-        return self.caller.scope.folder / prompts.TIDY
-
-    def _ask(
-        self, form: Template, place: Path, mode: str, goal: str, more: Mapping[str, list[str]]
-    ) -> tuple[str, str]:
-        """What one process answers, and the fault where it ended badly."""
-        advice = briefs.guidance(briefs.on_disk(self.repo.root))
-        there = self.documents.read(LEARNINGS) or ""
-        words: dict[str, str | Sequence[str]] = {
-            "guidance": advice.text,
-            "mode": mode,
-            "goal": goal,
-            "commits": briefs.recent(self.repo),
-            "learnings": [shown(one) for one in entries.parse(there).entries if not one.unwanted],
-        }
-        prompt = prompts.compose(form, {**words, **more}, advice.notices)
+    def ask(self, mode: Mode, goal: str = "") -> Plan:
+        """What one process proposes; a refused answer comes back as such."""
+        there, tidies = self.documents.read(LEARNINGS) or "", mode is Mode.TIDY
+        advice, form = briefs.guidance(briefs.on_disk(self.repo.root)), self.templates[Aide.PLANNER]
+        words = self._finished(there) if tidies else self._open(there, goal)
+        if tidies:
+            own = prompts.template(self.repo.root, Aide.PLANNER, prompts.TIDY, self.caller.settings)
+            form = replace(own, runners=form.runners)
+        words |= {"guidance": advice.text, "mode": mode, "commits": briefs.recent(self.repo)}
+        prompt = prompts.compose(form, words, advice.notices)
         reply = self.caller.call(prompt, task="", attempt=1)
-        text = reply.reply.text
+        text, name = reply.reply.text, prompts.TIDY if tidies else prompts.FILES[Aide.PLANNER]
+        place = self.caller.scope.folder / name
         workspace.replace(place, plain.encode(text))
         reason = answer.parse(Aide.PLANNER, text).reason
         repeats = belief.repeats(text, reason, form.contract, goal)
-        return text, reply.fault or (belief.REPEATED if repeats else "")
+        if wrong := reply.fault or belief.REPEATED * repeats:
+            return Plan(wrong=wrong, answer=place)
+        plan = changes(text, there) if tidies else read(text, self.known(), mode)
+        return replace(plan, answer=place)
 
-    # ------------------------------------------------------------ SPEC.md
-
-    def ask(self, mode: Mode, goal: str) -> Plan:
-        """A refused answer comes back as such. Of specifications the paths are listed: they may be
-        many.
-        """
+    def _open(self, there: str, goal: str) -> dict[str, str | Sequence[str]]:
+        """Of specifications the paths are listed: they may be many."""
         tasks = sorted(parse(self.known()).tasks, key=lambda task: task.marker is not Marker.DONE)
         specs = (path.relative_to(self.repo.root) for path in self.repo.root.glob("specs/**/*.md"))
-        sections = {
+        return {
+            "goal": goal or "(none is stated: go by the specifications)",
             "specs": sorted(map(str, specs)),
             "tasks": [f"[{task.marker}] {task.text}" for task in tasks],  # the open ones last
+            "learnings": [shown(one) for one in entries.parse(there).entries if not one.unwanted],
         }
-        purpose = goal or "(none is stated: go by the specifications)"
-        form = self.templates[Aide.PLANNER]
-        text, fault = self._ask(form, self.answer, mode, purpose, sections)
-        return Plan(wrong=fault) if fault else proposal.read(text, self.known(), mode)
+
+    def _finished(self, there: str) -> dict[str, str | Sequence[str]]:
+        """The tasks that are done, each with what was asked about it and answered."""
+        done = (task for task in self.documents.spec()[1].tasks if task.marker is Marker.DONE)
+        tasks = [
+            f"- {plain.line(task.text)}"
+            + "".join(
+                f"\n  {note.kind}: {plain.line(note.text, _MOST_OF_A_NOTE)}"
+                for note in task.of(Kind.QUESTION, Kind.ANSWER)
+            )
+            for task in done
+        ]
+        used = (one for one in entries.parse(there).entries if not one.retired)
+        return {
+            "learnings": [plain.line(one.line, 160) for one in used],
+            "tasks": prompts.newest(tasks, _MOST_TOLD),
+        }
 
     def known(self) -> str:
         """SPEC.md; the tasks of the example that kern init wrote are nobody's."""
@@ -97,45 +129,138 @@ class Planner:
     def planned(self, text: str, plan: Plan, goal: str = "") -> Added:
         """SPEC.md with the plan in it."""
         try:
-            return proposal.added(proposal.with_goal(prompts.without_example(text), goal), plan)
+            return added(with_goal(prompts.without_example(text), goal), plan)
         except UsageError as exc:
-            raise self.refusal(str(exc)) from None
+            raise refusal(replace(plan, wrong=str(exc)), SPEC) from None
 
-    def refusal(self, why: str) -> KernError:
-        return KernError(
-            f"the planner's answer is refused: {why or 'nothing in it is new'}",
-            hint=f"{SPEC} is untouched; the answer: {self.answer}",
-        )
-
-    # ------------------------------------------------------------ LEARNINGS.md
-
-    def tidy(self) -> Proposed:
-        """As `ask`."""
-        there = self.documents.read(LEARNINGS) or ""
-        form = prompts.template(self.repo.root, Aide.PLANNER, prompts.TIDY, self.caller.settings)
-        form = replace(form, runners=self.templates[Aide.PLANNER].runners)
-        done = [task for task in self.documents.spec()[1].tasks if task.marker is Marker.DONE]
-        used = (one for one in entries.parse(there).entries if not one.retired)
-        sections = {
-            "learnings": [plain.line(one.line, 160) for one in used],
-            "tasks": prompts.newest([*map(_finished, done)], _MOST_TOLD),
-        }
-        text, fault = self._ask(form, self.tidied, "tidy", "", sections)
-        return Proposed(wrong=fault) if fault else proposal.changes(text, there)
-
-    def relearn(self, proposed: Proposed) -> None:
+    def relearn(self, plan: Plan) -> None:
         """Write what a person was shown, unless LEARNINGS.md has changed since it was read."""
         with self.documents.alone():
-            if (self.documents.read(LEARNINGS) or "") != proposed.before:
-                raise KernError(
-                    f"{LEARNINGS} has changed since it was shown; it is as it was",
-                    hint=f"kern learn --tidy looks at it again; this answer: {self.tidied}",
-                )
-            self.documents.write(LEARNINGS, proposed.text)
+            if (self.documents.read(LEARNINGS) or "") != plan.before:
+                raise refusal(replace(plan, wrong="the file has changed since"), LEARNINGS)
+            self.documents.write(LEARNINGS, plan.text)
 
 
-def _finished(task: Task) -> str:
-    """One that is done, with what was asked about it and answered."""
-    notes = task.of(Kind.QUESTION, Kind.ANSWER)
-    more = (f"\n  {note.kind}: {plain.line(note.text, _MOST_OF_A_NOTE)}" for note in notes)
-    return "".join((f"- {plain.line(task.text)}", *more))
+def refusal(plan: Plan, name: str) -> KernError:
+    why = plan.wrong or "nothing in it is new"
+    return KernError(
+        f"the planner's answer is refused: {why}",
+        hint=f"{name} is untouched; the answer: {plan.answer}",
+    )
+
+
+# ---------------------------------------------------------------- tasks
+
+
+def read(text: str, there: str, mode: Mode) -> Plan:
+    """`there` is SPEC.md as it is. Never raises: an answer that cannot be trusted as a whole comes
+    back as `wrong`.
+    """
+    replied = answer.parse(Aide.PLANNER, text)
+    if replied.code is Code.DONE and not replied.listed:
+        return Plan(done=replied.reason)
+    if replied.code is not Code.TASKS:
+        return Plan(wrong="it does not end in TASKS or DONE: reason")
+    listed = parse(re.sub(_FENCE, "", replied.listed))
+    plan = Plan(tuple(_item(task, mode) for task in listed.tasks))
+    try:
+        if wrong := next(_faults(listed, mode), ""):
+            raise UsageError(wrong)
+        return replace(plan, titles=added(there, plan).new)
+    except UsageError as exc:
+        return Plan(wrong=str(exc))
+
+
+def added(text: str, plan: Plan) -> Added:
+    """What of a plan is new to that SPEC.md, in it. Raises UsageError where it does not fit: an
+    `After` leads nowhere, or in a circle.
+    """
+    new = imports.added(text, plan.items)
+    old = {fault.message for fault in order.faults(parse(text))}
+    if wrong := [one.message for one in order.faults(parse(new.text)) if one.message not in old]:
+        raise UsageError(f"in its order: {wrong[0]}")
+    return new
+
+
+def _faults(listed: Spec, mode: Mode) -> Iterator[str]:
+    for fault in listed.diagnostics:
+        yield f"in its list of tasks: {fault.message}"
+    if not 0 < len(listed.tasks) <= MOST_TASKS:
+        count = len(listed.tasks) or "no"
+        yield f"it lists {count} tasks; at most {MOST_TASKS} are sensible at a time"
+    first, *more = listed.tasks
+    if mode is Mode.IMPROVE and (more or first.of(Kind.AFTER) or not first.of(Kind.GATE)):
+        yield "one improvement at a time is asked for, with a gate that measures it"
+
+
+def _item(task: Task, mode: Mode) -> Item:
+    """Of what is no word of the planner's to say nothing."""
+    prefix = "Experiment: " if mode is Mode.IMPROVE and not is_experiment(task.text) else ""
+    own_notes = ((note.kind, plain.block(note.text).strip()) for note in task.of(*_KEPT))
+    notes = tuple(f"> **{kind}:** {text}" for kind, text in own_notes)
+    done = task.marker is Marker.DONE
+    return Item(prefix + task.text, "\n".join(task.body), "", done, task.parent, notes)
+
+
+# ---------------------------------------------------------------- the goal
+
+
+def goal_of(root: Path, text: str) -> str:
+    """What SPEC.md, that text, states; it may be empty where specifications say it all."""
+    goals = "\n\n".join(briefs.goals(text))
+    if not goals and not any(root.glob("specs/**/*.md")):
+        raise UsageError(
+            "there is no goal to hold the work against",
+            hint='kern plan "what you want" writes it into SPEC.md; or put it into specs/*.md',
+        )
+    return goals
+
+
+def with_goal(text: str, goal: str) -> str:
+    """State the goal above the first task, below the title and earlier goals; once."""
+    body = re.sub(_NEARLY_CHECK, r"- \1", plain.block(goal).strip())
+    if not body or body in briefs.goals(text):
+        return text
+    end = "\r\n" if "\r\n" in text else "\n"
+    ends = [
+        match.end() for match in (re.match(_TITLE, text), *re.finditer(briefs.GOAL, text)) if match
+    ]
+    above, below = text[: max(ends)], text[max(ends) :]
+    lines = [f"> {line}".rstrip() for line in f"**Goal:** {body}".split("\n")]
+    before = end * (bool(above.strip("\ufeff")) + (above[-1:] not in ("", "\n", "\ufeff")))
+    after = end * (1 + bool(below.partition("\n")[0].strip()))
+    return above + before + end.join(lines) + after + below
+
+
+# ---------------------------------------------------------------- entries of LEARNINGS.md
+
+
+def changes(text: str, there: str) -> Plan:
+    """As `read`, for LEARNINGS.md: the answer lists the entries that are to read otherwise, by
+    their numbers, and new ones without. Votes are kern's to count.
+    """
+    replied, old_entries = answer.parse(Aide.PLANNER, text), entries.parse(there).entries
+    listed = re.sub(r"\n[ \t]+(?=\S)", " ", plain.block(re.sub(_FENCE, "", replied.listed)))
+    if replied.code is Code.DONE and not listed:
+        return Plan(before=there, text=entries.written(there, old_entries), done=replied.reason)
+    new_entries = entries.parse(f"## Learnings\n{listed}")
+    by_id, free = {one.id: one for one in old_entries}, entries.numbers(old_entries)
+    numbers = re.findall(_NUMBERED, listed)
+    unknown = [name for name in numbers if name not in by_id or by_id[name].retired]
+    texts = [one.text for one in new_entries.entries]
+    wrong = ""
+    if replied.code is not Code.CHANGES:
+        wrong = "it does not end in either CHANGES or DONE: reason"
+    elif new_entries.faults or not texts:
+        wrong = f"in its list: {next(iter(new_entries.faults), 'no entry below `## Changes`')}"
+    elif unknown:
+        wrong = f"there is no entry {unknown[0]} in use"
+    elif not all(re.search(r"\w", one) and len(one) <= LONGEST for one in texts):
+        wrong = f"a text is empty or longer than {LONGEST} characters"
+    if wrong:
+        return Plan(wrong=wrong)
+    for new in new_entries.entries:
+        name = new.id if new.id in numbers else next(free)
+        old = by_id.get(name, Entry(name, ""))
+        by_id[name] = replace(new, id=name, helpful=old.helpful, harmful=old.harmful)
+    return Plan(before=there, text=entries.written(there, by_id.values()))

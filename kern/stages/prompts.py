@@ -6,11 +6,11 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import models, toml
+from kern import models
 from kern.agents import command, protocol
 from kern.config import Settings
 from kern.errors import UsageError
@@ -50,7 +50,6 @@ _BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
 _DEFAULTS = Settings()
 _FRONT = r"(?sm)---[ \t]*\n(.*?)^---[ \t]*$\n?"
 _SETTING = r"(?m)^[ \t]*(\w+)[ \t]*:(.*?)(?: #.*)?$"
-_EARLIER = r"(?m)(?<!\{)\{([A-Z][A-Z_]*)\}(?!\})|^#+ Mode `"
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
 # of any kind, and some punctuation beyond ASCII).
 _MENTION = r"(?<![!-~])@"
@@ -147,15 +146,21 @@ def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tu
     """
     front = choice if own else replace(choice, agent=protocol.DEFAULT)
     first = next(iter(settings.agents), protocol.DEFAULT)
-    pick = partial(models.chosen, role, own=own, settings=settings.models, options=settings.picked)
-    by = pick(front, first=first)
+    usual, setting = Choice(agent=first), settings.models.get(role, Choice())
+    option = settings.picked.get(role, Choice())
+
+    def pick(front: Choice) -> Choice:
+        levels = (usual, setting, front) if own else (front, usual, setting)
+        return models.chosen(*levels, option)
+
+    by = pick(front)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
-        by = pick(replace(front, model=""), first=first)
+        by = pick(replace(front, model=""))
     others = [name for name in settings.agents if name != by.agent]
     runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
     # An endpoint has no model of its own.
-    usual = {protocol.ENDPOINT: settings.endpoint.model} if settings.endpoint else {}
-    return tuple(replace(one, model=one.model or usual.get(one.agent, "")) for one in runners)
+    of_its_own = {protocol.ENDPOINT: settings.endpoint.model} if settings.endpoint else {}
+    return tuple(replace(one, model=one.model or of_its_own.get(one.agent, "")) for one in runners)
 
 
 @cache  # a run reads each several times, and jinja2 parses in milliseconds
@@ -167,18 +172,16 @@ def read(role: Role, text: str, origin: str) -> Template:
     rows = re.findall(_SETTING, front[1] if front else "")
     header = {key: value.strip(" \t\"'") for key, value in rows}
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
-    if wrong := next(_faults(role, text, header, used), None):
+    if wrong := next(_faults(role, header, used), None):
         raise UsageError(f"{origin}{wrong[0]}", hint=wrong[1])
     fields = ((key, reader) for key, reader in models.FIELDS.items() if header.get(key))
-    by = {key: toml.checked(header[key], one, f"{origin}: {key}", "") for key, one in fields}
+    by = {key: reader(header[key], f"{origin}: {key}") for key, reader in fields}
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
     parts = (below, above) if line else (body, "")
     return Template(role, (Choice(**by),), *parts, origin)
 
 
-def _faults(
-    role: Role, text: str, names: Mapping[str, str], used: set[str]
-) -> Iterator[tuple[str, str]]:
+def _faults(role: Role, names: Mapping[str, str], used: set[str]) -> Iterator[tuple[str, str]]:
     """What is wrong, and what to write instead."""
     required, *others = WORDS[role].split()
     if not names.get("model") and not names.get("agent"):
@@ -186,10 +189,6 @@ def _faults(
     if unknown := ", ".join(sorted(names.keys() - models.FIELDS.keys())):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
         yield f": unknown setting in the front matter: {unknown}", hint
-    if earlier := re.search(_EARLIER, text):
-        line = text.count("\n", 0, earlier.start()) + 1
-        hint = 'write {{ task }}, and {% if mode == "NAME" %} above a section, {% endif %} below it'
-        yield f":{line}: {earlier[0]} is what an earlier kern read", hint
     if unknown := ", ".join(sorted(used - {required, *others})):
         yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(others))}"
     if role is not Aide.PLANNER and required not in used:
@@ -206,11 +205,6 @@ def _jinja() -> Any:
     return ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-
-
-@cache
-def _compiled(part: str) -> Any:
-    return _jinja().from_string(part)
 
 
 def _variables(body: str, origin: str, above: int) -> set[str]:
@@ -264,7 +258,7 @@ def compose(
 
 def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
     try:
-        return str(_compiled(part).render(texts)).strip()
+        return str(_jinja().from_string(part).render(texts)).strip()
     except Exception as exc:  # whatever a project's own expression raises
         raise UsageError(
             f"{form.origin} cannot be filled in: {exc}",
@@ -302,6 +296,5 @@ def announced(prompt: Prompt, task: str) -> Iterator[Event]:
     if memory.chosen or memory.left_out:
         chosen = {one.id: why for one, why in memory.chosen}
         reasons = [(one.id, why) for one, why in memory.left_out if why != IRRELEVANT]
-        irrelevant, named = len(memory.left_out) - len(reasons), dict(reasons[:_MOST_NAMED])
-        yield Recalled(prompt.stage, task, chosen, named, irrelevant, memory.tokens)
+        yield Recalled(prompt.stage, task, chosen, dict(reasons[:_MOST_NAMED]))
     yield from map(Warned, prompt.notices)

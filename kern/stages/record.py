@@ -40,7 +40,7 @@ class StageRecord:
     red: Red | None = None
     cause: str = Cause.OTHER.value  # what it failed over, where it did
     fault: str = ""
-    acted: bool = True  # stage 2 called a tool, as far as is known
+    acted: bool = True  # stage 2 can have changed a file, as far as is known
     fixed: int = 0  # how often hooks changed the task's files, or the branch moved under them
     told: Mapping[str, str] = field(default_factory=dict)  # of LEARNINGS.md: texts by their ids
     commit: str = ""  # the task's, noted before the branch moves to it
@@ -97,7 +97,7 @@ _FACTS = {one.name for one in fields(StageRecord)[2:]} - {"red"}
 
 def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
     """Anybody can write the file: what has another form than a fact has is not read, and a file
-    whose verdict cannot be read does not count.
+    whose verdict cannot be read, or that names none of git's objects, does not count.
     """
     result, empty = dict(raw), StageRecord(stage, {})
     noted = result.pop("kern")
@@ -113,7 +113,8 @@ def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
         _ = record.decision, {*record.told.values()}
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    return record
+    ids = (record.base, *(record.change if stage is Stage.IMPLEMENT else ()))
+    return record if all(map(_ID.fullmatch, ids)) else None
 
 
 # ---------------------------------------------------------------- on the disk
@@ -123,15 +124,6 @@ def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
     """The stage file, or that of an earlier attempt, if it is there and whole."""
     raw = workspace.load(scope, stage, attempt)
     return None if raw is None else parse(stage, raw)
-
-
-def load(scope: Scope, stage: Stage) -> StageRecord | None:
-    """The stage file, where it names git's objects as kern does."""
-    record = read(scope, stage)
-    if record is None:
-        return None
-    ids = (record.base, *(record.change if stage is Stage.IMPLEMENT else ()))
-    return record if all(map(_ID.fullmatch, ids)) else None
 
 
 def save(scope: Scope, record: StageRecord) -> None:

@@ -21,19 +21,14 @@ _STEP_S = 0.5  # of a wait: so late a request is seen at most
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def _request(run: str) -> bytes:
-    """Bound to the run, so that none heeds what another was asked."""
-    return f"stop {run}\n".encode()
-
-
 def ask(git_dir: Path, run: str) -> None:
-    """The other terminal's side."""
-    workspace.replace(git_dir / FILE, _request(run))
+    """The other terminal's side; bound to the run, so that none heeds what another was asked."""
+    workspace.replace(git_dir / FILE, f"stop {run}\n".encode())
 
 
 def asked(git_dir: Path, run: str) -> bool:
     with contextlib.suppress(KernError):  # something else stands there: no reason to end paid work
-        return workspace.read(git_dir / FILE) == _request(run)
+        return workspace.read(git_dir / FILE) == f"stop {run}\n".encode()
     return False
 
 
@@ -54,12 +49,9 @@ class Steering:
         """Whether the time of --until has come."""
         return bool(self.until) and self.clock() >= self.until
 
-    def asked(self) -> bool:
-        return self.late or asked(self.git_dir, self.run)
-
     def look(self, *, at_once: bool = False) -> bool:
         """While an agent or a gate is at work: a request is announced, and heeded afterwards."""
-        stop = self.asked()
+        stop = self.late or asked(self.git_dir, self.run)
         if stop and not self.announced:
             self.announced = True
             self.sink(Steered(at_once, self.late))

@@ -46,11 +46,10 @@ def of(event: Event, root: Path) -> dict[str, Any]:
             when = {"since": event.since, "until": event.until}
             return {"event": "outage", "why": event.text, **when}
         case RunEnded():
-            done = zip(event.done, event.commits, strict=True)
             return {
                 "event": "run-ended",
                 "exit": event.exit_code,
-                "done": [{"task": task, "commit": commit} for (task, _, _), commit in done],
+                "done": [{"task": task, "commit": commit} for task, commit in event.done],
                 "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
                 "waiting": [{"task": task, "why": why} for task, why in event.stuck],
                 "questions": [
@@ -72,30 +71,21 @@ def _to_answer(task: str, root: Path) -> dict[str, str]:
     return {"command": f"cd {place} && kern answer -- {named} 'YOUR ANSWER'"}
 
 
-def beside(
-    sink: Sink,
-    setting: str,
-    root: Path,
-    branch: str,
-    scope: Scope,
-    run: str,
-    *,
-    tried: bool = False,
-) -> Sink:
+def beside(sink: Sink, setting: str, root: Path, scope: Scope, run: str, *, tried: bool) -> Sink:
     """The sink, and the notification after it. `tried`: as the run begins, too, while a person sees
     what it does.
     """
     if not setting or os.environ.get(process.FLEET):  # the run that started it speaks for all
         return sink
-    faults: set[str] = set()
-    where = {"root": str(root), "branch": branch, "run": run}
+    faults = {""}
+    where = {"root": str(root), "branch": scope.branch, "run": run}
 
     def both(event: Event) -> None:
         sink(event)
         notice = of(event, root)
         if notice and (tried or not isinstance(event, RunStarted)):
             why = _notify(setting, {**notice, **where}, root, scope.folder / "notify.log")
-            if why and why not in faults:
+            if why not in faults:
                 sink(Warned(f"nobody was notified: {why}"))
             faults.add(why)
 
@@ -104,18 +94,12 @@ def beside(
 
 def _notify(setting: str, notice: dict[str, Any], root: Path, log: Path) -> str:
     """Why it failed, empty when it did not."""
+    how: dict[str, Any] = {"limit": _OUTPUT_LIMIT, "total": waits.scaled(_TIME_OUT_S)}
+    how |= {"cwd": root, "stdout": log, "joined": True, "mark": ("KERN_RUN_ID", notice["run"])}
+    env = process.surroundings() | process.tree_last(root)
     try:
-        ran = process.run(
-            ["sh", "-c", setting],
-            cwd=root,
-            env=process.surroundings() | process.tree_last(root),
-            stdin=json.dumps(notice) + "\n",
-            stdout=log,
-            joined=True,
-            mark=("KERN_RUN_ID", notice["run"]),
-            limit=_OUTPUT_LIMIT,
-            total=waits.scaled(_TIME_OUT_S),
-        )
+        data = json.dumps(notice) + "\n"
+        ran = process.run(("sh", "-c", setting), env=env, stdin=data, **how)
     except KernError as exc:
         return str(exc)
     if ran.timed_out or ran.overflow:
@@ -131,9 +115,8 @@ def awake(root: Path, *, wanted: bool) -> Iterator[str]:
     """
     by = _BY.get(sys.platform, ("",))
     env = {**os.environ, **process.tree_last(root)}
-    there = shutil.which(by[0], path=env["PATH"])
-    wanted = wanted and os.environ.get("KERN_AWAKE") != "off"
-    if not wanted or not there or os.environ.get(process.FLEET):
+    wanted = wanted and os.environ.get("KERN_AWAKE") != "off" and process.FLEET not in os.environ
+    if not wanted or not shutil.which(by[0], path=env["PATH"]):
         yield ""
         return
     with process.start((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL) as child:

@@ -6,12 +6,9 @@ Knows nothing of agents.
 """
 
 import contextlib
-import functools
 import os
 import secrets
 import signal
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from subprocess import run as attend
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 import psutil
@@ -71,25 +69,27 @@ def run(
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
     has ended, however it did; `mark` tells what that is after a kill of kern's. `total` and `idle`
     (without output) are time-outs in seconds, 0 for none. `joined`: complaints stand among output.
-    `status`: where in `argv` a sandbox takes the option to tell that the real command began, else
-    KernError.
+    `status`: where in `argv` a sandbox takes the option to tell that the command began.
     """
     began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
-    stdin_bytes = stdin.encode("utf-8", "surrogateescape")
-    files = map(_file, (None, stdout, None, None), (stdin_bytes, b"", b"", b""))
     with contextlib.ExitStack() as stack:
-        data, spool, complaints, report = map(stack.enter_context, files)
-        fd, passed = report.fileno(), [report.fileno()] * bool(status)
-        command = [*argv[:status], *["--json-status-fd", str(fd)] * bool(status), *argv[status:]]
-        streams = data, spool, spool if joined else complaints
+        with workspace.reported(stdout):
+            data, complaints, report = (stack.enter_context(TemporaryFile()) for _ in range(3))
+            data.write(stdin.encode("utf-8", "surrogateescape"))
+            data.seek(0)
+            spool = stack.enter_context(open(stdout, "w+b", 0, opener=_anew))
+        passed = [report.fileno()] * bool(status)
+        option = ["--json-status-fd", str(report.fileno())] * bool(status)
+        command = [*argv[:status], *option, *argv[status:]]
 
         def printed() -> int:
             return sum(os.fstat(file.fileno()).st_size for file in (spool, complaints))
 
         child, timed_out = None, ""
         try:  # a signal may come while it is started
+            streams = data, spool, spool if joined else complaints
             with _startable(argv[0]):
-                child = start(command, cwd, {**env, **dict((mark, own))}, *streams, *passed)
+                child = start(command, cwd, {**env, **dict((mark, own))}, *streams, passed=passed)
             timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
@@ -132,10 +132,10 @@ def _attend(
         if (so_far := printed()) != size:
             size, last_sign = so_far, now
         tick(now - began, now - last_sign)
-        if waiting.is_alive() and total and now - began >= total:
-            return f"not done after {plain.span(total)}"
-        if waiting.is_alive() and idle and now - last_sign >= idle:
-            return f"{SILENT} for {plain.span(idle)}"
+        bounds = (total, began, "not done after"), (idle, last_sign, f"{SILENT} for")
+        for most, since, what in bounds:
+            if waiting.is_alive() and most and now - since >= most:
+                return f"{what} {plain.span(most)}"
     return ""
 
 
@@ -148,16 +148,9 @@ def _startable(program: str) -> Iterator[None]:
         raise UsageError(f"{program} cannot be started: {exc.strerror}", hint=hint) from None
 
 
-def _file(path: Path | None = None, data: bytes = b"") -> IO[bytes]:
-    """Written anew, and no link; without a path a temporary one."""
-    with workspace.reported(path or Path(tempfile.gettempdir())):
-        if path:
-            how = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-            return os.fdopen(os.open(path, how, 0o600), "w+b", 0)
-        file = tempfile.TemporaryFile()  # noqa: SIM115
-        file.write(data)
-        file.seek(0)
-        return file
+def _anew(path: str, how: int) -> int:
+    """Through no link."""
+    return os.open(path, how | os.O_NOFOLLOW, 0o600)
 
 
 def _tail(file: IO[bytes]) -> str:
@@ -172,14 +165,12 @@ def start(
     argv: Sequence[str],
     cwd: Path,
     env: Mapping[str, str],
-    stdin: int | IO[bytes],
-    stdout: int | IO[bytes],
-    stderr: int | IO[bytes],
-    *passed: int,
+    *streams: int | IO[bytes],
+    passed: Sequence[int] = (),
 ) -> "Popen[bytes]":
     """A process in a session of its own: no Ctrl-C at the terminal ends it."""
-    how: dict[str, Any] = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
-    return Popen(argv, cwd=cwd, env=dict(env), pass_fds=passed, start_new_session=True, **how)
+    files: dict[str, Any] = dict(zip(("stdin", "stdout", "stderr"), streams, strict=True))
+    return Popen(argv, cwd=cwd, env={**env}, pass_fds=passed, start_new_session=True, **files)
 
 
 def end(child: "Popen[bytes]", grace: tuple[float, float] = GRACE_S) -> None:
@@ -232,16 +223,11 @@ def marked(mark: Mark) -> list[psutil.Process]:
     carriers = []
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
-            if _carries(pid, mark):
-                carriers.append(psutil.Process(pid))
+            one = psutil.Process(pid)
+            if one.environ().get(mark[0]) == mark[1]:
+                carriers.append(one)
     spared = (os.getpid(), *(one.pid for one in psutil.Process().parents())) if carriers else ()
-    return [process for process in carriers if process.pid not in spared]
-
-
-def _carries(pid: int, mark: Mark) -> bool:
-    if sys.platform == "linux":  # in half of psutil's time: all processes, after each child
-        return os.fsencode("=".join(mark)) in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return psutil.Process(pid).environ().get(mark[0]) == mark[1]
+    return [one for one in carriers if one.pid not in spared]
 
 
 # ---------------------------------------------------------------- children that last
@@ -284,16 +270,13 @@ def tree_last(root: Path) -> dict[str, str]:
     """The PATH by which kern itself finds programs: those of the tree, where an agent may have
     left a `git`, come after all others.
     """
-    return {"PATH": _sorted(os.environ.get("PATH", os.defpath), root)}
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
 
-
-@functools.cache  # it is asked for with each git
-def _sorted(path: str, root: Path) -> str:
-    def inside(one: str) -> bool:
+    def is_inside(one: str) -> bool:
         places = Path(os.path.normpath(one)), Path(os.path.realpath(one))
         return not os.path.isabs(one) or any(place.is_relative_to(root) for place in places)
 
-    return os.pathsep.join(sorted(path.split(os.pathsep), key=inside))
+    return {"PATH": os.pathsep.join(sorted(path, key=is_inside))}
 
 
 # ---------------------------------------------------------------- short commands
@@ -312,9 +295,8 @@ def heard(
     env: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, str]:
     """The same with its standard error apart."""
-    how: dict[str, Any] = {"stdin": DEVNULL, "capture_output": True, "cwd": cwd, "env": env}
     try:
-        done = attend(argv, timeout=seconds, check=False, **how)
+        done = attend(argv, timeout=seconds, cwd=cwd, env=env, stdin=DEVNULL, capture_output=True)
     except TimeoutExpired:
         return 124, b"", ""
     except OSError as exc:

@@ -6,7 +6,7 @@ import io
 import os
 import select
 import sys
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 
 class Patient(io.FileIO):
@@ -33,23 +33,20 @@ def settle() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     # What is no UTF-8 leaves as it came.
-    sys.stdout = _patient(sys.stdout, 1, "surrogateescape", "utf-8")
+    sys.stdout = _patient(sys.stdout, 1, "surrogateescape")
     sys.stderr = _patient(sys.stderr, 2, "backslashreplace")
 
 
-def _patient(stream: TextIO | None, number: int, errors: str, encoding: str = "") -> TextIO:
-    stream = stream or open(os.devnull, "w")  # noqa: SIM115
-    if not isinstance(stream, io.TextIOWrapper):
-        return stream
-    if isinstance(stream.buffer, io.BytesIO):  # of a caller in this process, who reads it himself
-        stream.reconfigure(errors=errors)
-        return stream
-    stream.flush()
-    line, through = stream.line_buffering, stream.write_through
+def _patient(stream: TextIO | None, number: int, errors: str) -> TextIO:
+    if stream is not None:
+        stream.flush()
+        if isinstance(getattr(stream, "buffer", None), io.BytesIO):  # of a caller in this process
+            cast(io.TextIOWrapper, stream).reconfigure(errors=errors)
+            return stream
+        if not isinstance(stream, io.TextIOWrapper):
+            return stream
     raw: Any = Patient(number, "w", closefd=False)
-    buffer = raw if through else io.BufferedWriter(raw)
-    codec = encoding or stream.encoding
-    return io.TextIOWrapper(buffer, codec, errors, line_buffering=line, write_through=through)
+    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors, line_buffering=True)
 
 
 def unread(stream: TextIO) -> bool:

@@ -20,7 +20,6 @@ from kern.model import Role, Stage
 
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
-_LONGEST_NAME = 240  # bytes; a file name holds 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,8 @@ class Scope:
     @property
     def lock(self) -> Path:
         flat = self.branch.replace("/", "-")
-        long = len(os.fsencode(self.project + flat)) > _LONGEST_NAME
-        if flat != self.branch or long:  # `feature/x` and `feature-x` are two branches
-            flat = f"{flat[:40]}-{_digest(self.branch)}"
+        if flat != self.branch:  # `feature/x` and `feature-x` are two branches
+            flat += f"-{_digest(self.branch)}"
         return self.base / f"{self.project}-{flat}.lock.d"
 
     def stage_file(self, stage: Stage, attempt: int = 0) -> Path:  # stage 2's of an earlier one
@@ -62,18 +60,14 @@ def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Pat
     afterwards; without, not one byte is written.
     """
     base, notice = _base(root, temporary.resolve())  # behind a link on macOS
-    if create:
-        if not os.environ.get("KERN_DIR"):
-            own_folder(base.parent, loose=base.parent.name == "claude")
-        own_folder(base, parents=True)
-    else:
-        _require_safe(base)
+    if create and not os.environ.get("KERN_DIR"):
+        own_folder(base.parent, loose=base.parent.name == "claude")
+    own_folder(base, parents=True, create=create)
     project = _project(base, root, create=create)
-    if create:
-        folder = base
-        for part in (project, *branch.split("/")):
-            folder /= part
-            own_folder(folder)
+    folder = base
+    for part in (project, *branch.split("/")):
+        folder /= part
+        own_folder(folder, create=create)
     return Scope(base, project, branch, notice)
 
 
@@ -85,12 +79,9 @@ def _base(root: Path, temporary: Path) -> tuple[Path, str]:
         own = temporary / f"claude-{os.getuid()}" / "kern"
         return own, f"{base.parent} {_UNSAFE}: using {own} instead"
     base = Path(moved).expanduser().absolute()
-    real = Path(os.path.realpath(base))
-    if real.is_relative_to(root) and not real.is_relative_to(root / ".kern"):
-        raise UsageError(
-            f"KERN_DIR={base} lies in the working tree, where run files would look like work",
-            hint=f"set it to a folder outside {root}, or below {root / '.kern'}",
-        )
+    if Path(os.path.realpath(base)).is_relative_to(root):
+        what = f"KERN_DIR={base} lies in the working tree, where run files would look like work"
+        raise UsageError(what, hint=f"set it to a folder outside {root}")
     return base, ""
 
 
@@ -106,18 +97,17 @@ def _is_safe(folder: Path, *, loose: bool = False) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not others
 
 
-def own_folder(folder: Path, *, loose: bool = False, parents: bool = False) -> None:
+def own_folder(
+    folder: Path, *, loose: bool = False, parents: bool = False, create: bool = True
+) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
+        if create:
+            folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
     except FileExistsError:
         pass
     except OSError as exc:
         what = f"the output folder {folder} cannot be made: {exc.strerror}"
         raise UsageError(what, hint=f"free some space there, or {_ELSEWHERE}") from exc
-    _require_safe(folder, loose=loose)
-
-
-def _require_safe(folder: Path, *, loose: bool = False) -> None:
     if not _is_safe(folder, loose=loose):
         what = f"the output folder {folder} {_UNSAFE}"
         raise UsageError(what, hint=f"remove it, or {_ELSEWHERE}")
@@ -265,13 +255,13 @@ def forget(where: Scope, stage: Stage) -> None:
 def retire(where: Scope, attempt: str) -> None:
     """Make room for the next stage 2: the last one is kept under its own name."""
     with reported(where.folder):
-        logs = where.folder.glob("gate-*.log") if attempt.isdigit() else ()
-        moved = {log: f"attempt{attempt}-{log.name}" for log in logs}
-        moved[where.stage_file(Stage.IMPLEMENT)] = f"attempt{attempt}.json"
-        moved[where.transcript(Stage.IMPLEMENT)] = f"attempt{attempt}-transcript.json"
-        for old, new in moved.items():
+        moved = (
+            (where.stage_file(Stage.IMPLEMENT), ""),
+            (where.transcript(Stage.IMPLEMENT), "-transcript"),
+        )
+        for old, what in moved:
             if old.exists():
-                os.replace(old, where.folder / new)
+                os.replace(old, where.folder / f"attempt{attempt}{what}.json")
         for file in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
             file.unlink(missing_ok=True)
         _copy(where)

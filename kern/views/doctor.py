@@ -2,17 +2,14 @@
 check is a function that yields what it looked at, or raises what is wrong.
 """
 
-import contextlib
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from kern import __version__, models, person, plain
-from kern.agents import protocol
+from kern import __version__, plain
 from kern.agents.protocol import Agent, Program
 from kern.config import FILE, Settings
 from kern.errors import KernError
@@ -23,9 +20,8 @@ from kern.pipeline import agents, inside, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox.means import Means
 from kern.spec import notes
-from kern.spec.parse import Spec, parse
+from kern.spec.parse import Spec
 from kern.stages import prompts
-from kern.system import process, workspace
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _WIDTH = len(WARNING)
@@ -45,29 +41,23 @@ class Here:
     def settings(self) -> Settings:
         return preflight.settings(self.repo, place.documents(self.repo))
 
-    @cached_property
+    @property
     def spec(self) -> Spec:
-        return parse(place.documents(self.repo).read(SPEC) or "")
+        return preflight.tasks(self.repo, place.documents(self.repo))
 
     @cached_property
-    def crew(self) -> Sequence[Agent]:
-        """The agents that a run would start."""
-        with contextlib.suppress(KernError):
-            forms = prompts.templates(self.repo.root, self.settings)
-            return agents.chosen(forms.values())
-        return [protocol.find(protocol.DEFAULT)]
+    def forms(self) -> dict[Any, prompts.Template]:
+        return prompts.templates(self.repo.root, self.settings)
 
     @property
-    def opened(self) -> Repo | None:
-        with contextlib.suppress(KernError):
-            return self.repo
-        return None
+    def crew(self) -> Sequence[Agent]:
+        """The agents that a run would start."""
+        return agents.chosen(self.forms.values())
 
 
 def examine(folder: Path) -> list[dict[str, Any]]:
-    here = Here(folder)
-    rows: list[dict[str, Any]] = []
-    for name, look in {**_MACHINE, **(_PROJECT if here.opened else {})}.items():
+    here, rows = Here(folder), list[dict[str, Any]]()
+    for name, look in _CHECKS.items():
         checks: list[Check] = []
         try:
             checks.extend(look(here))
@@ -87,29 +77,17 @@ def _row(check: Check) -> dict[str, Any]:
 
 
 def text(rows: Sequence[dict[str, Any]]) -> str:
-    lines, marks = [], [one["mark"] for one in rows]
+    lines, marks = [], {one["mark"] for one in rows}
     for one in rows:
-        first, *rest = plain.block(one["detail"]).splitlines() or [""]
-        lines.append(f"{one['mark']:<{_WIDTH}}  {one['name']}: {first}")
-        lines += [f"{'':<{_WIDTH}}    {line}" for line in rest]
+        detail = one["detail"].replace("\n", f"\n{'':{_WIDTH}}    ")
+        lines.append(f"{one['mark']:<{_WIDTH}}  {one['name']}: {detail}")
         lines += [f"{'':<{_WIDTH}}  fix: {one['fix']}"] if one["fix"] else []
-    counts = [plain.count(marks.count(mark), mark) for mark in (PROBLEM, WARNING) if mark in marks]
-    can = "" if PROBLEM in marks else ": a run can begin"
-    return plain.block(
-        "\n".join([*lines, f"{', '.join(counts)}{can}" if counts else "all is well"])
-    )
-
-
-# ---------------------------------------------------------------- the machine
+    end = "all is well" if marks == {OK} else "a run can begin, with these warnings"
+    return plain.block("\n".join([*lines, "no run can begin" if PROBLEM in marks else end]))
 
 
 def _kern(here: Here) -> Iterator[Check]:
     yield Check("kern", f"{__version__}, Python {platform.python_version()} ({sys.executable})")
-
-
-def _git(here: Here) -> Iterator[Check]:
-    code, version = process.capture(["git", "--version"], 10)
-    yield Check("git", "not installed, or not on PATH" if code else plain.line(version, 100))
 
 
 def _repository(here: Here) -> Iterator[Check]:
@@ -118,15 +96,14 @@ def _repository(here: Here) -> Iterator[Check]:
 
 
 def _agents(here: Here) -> Iterator[Check]:
-    repo = here.opened
     for agent in here.crew:
-        there, user = agents.checks(agent, repo.root if repo else None)
+        there, user = agents.checks(agent, here.repo.root)
         if there.fault or not agent.oldest:  # what would a command do that is asked for a version
             yield there
             continue
         yield tried("agent", partial(agents.version, agent, there.detail))
         yield user
-        if repo and (new := trust.unseen(repo, agent.asks)):
+        if new := trust.unseen(here.repo, agent.asks):
             # A repository may have named who is asked: not before the person has seen whom.
             what = f"not looked at before you agree: {new[0]}"
             yield Check("login", what, advice="kern --trust")
@@ -134,54 +111,31 @@ def _agents(here: Here) -> Iterator[Check]:
             yield agents.login(agent, there.detail)
 
 
-# ---------------------------------------------------------------- the project
-
-
 def _tasks(here: Here) -> Iterator[Check]:
-    tasks = preflight.tasks(here.repo, place.documents(here.repo)).tasks
-    yield Check(SPEC, plain.count(len(tasks), "task"))
+    yield Check(SPEC, plain.count(len(here.spec.tasks), "task"))
 
 
 def _gates(here: Here) -> Iterator[Check]:
     """What this repository makes kern run."""
-    commands = notes.commands(here.spec, here.settings)
+    commands, advice = notes.commands(here.spec, here.settings), ""
     lines = ["this repository makes kern run:", *commands] if commands else []
-    advice = ""
     if not here.settings.gates:
-        own = "but for tasks with gates of their own " if notes.open_gates(here.spec) else ""
-        lines.insert(0, f"no gates: {own}commits are unverified")
+        lines.insert(0, "no gates: commits are unverified, but for tasks with gates of their own")
         advice = "kern init finds this project's checks: kern help settings"
     yield Check(FILE, "\n".join(lines), advice=advice)
-
-
-def _hidden(here: Here) -> Iterator[Check]:
-    """That there is one, and not what it holds."""
-    there = here.settings.hidden is not None
-    if there or preflight.person_settings(here.repo.root).hidden:
-        advice = "" if there else f"see that {person.FILE} names it: {here.repo.root}"
-        state = "there is one" if there else "none for this repository"
-        yield Check("hidden gate", state, advice=advice)
-
-
-def _prompts(here: Here) -> Iterator[Check]:
-    forms = prompts.templates(here.repo.root, here.settings)
-    named = {role: form.by.said(protocol.DEFAULT) for role, form in forms.items()}
-    yield Check("prompts", models.told(named))
+    if here.settings.hidden is not None:
+        yield Check("hidden gate", "there is one")
 
 
 def _sandbox(here: Here) -> Iterator[Check]:
     """Which sandbox there is, and what an agent has in it."""
     repo = here.repo
     programs = [Program(agent, agents.command(agent)) for agent in here.crew]
-    own = preflight.person_settings(repo.root)
-    scope = workspace.scope(repo.root, repo.head().name, create=False)
-    wanted = isolation.wanted(repo, scope, programs, own)
+    wanted = isolation.wanted(repo, programs, preflight.person_settings(repo.root))
     with isolation.ready(wanted, isolation.mode(), lambda event: None) as sandbox:
-        with contextlib.suppress(KernError):  # that of kern.toml
-            apart = isolation.rooms(sandbox, repo, here.settings)
-            changes = tried("changes", lambda: preflight.yours(repo, apart=apart))
-            if changes.detail:
-                yield replace(changes, advice="git status shows them; git commit, or git stash")
+        apart = isolation.rooms(sandbox, repo, here.settings)
+        changes = tried("changes", lambda: preflight.yours(repo, apart=apart))
+        yield from [changes] if changes.detail else []
         if sandbox.means is Means.NONE:
             lacking = isolation.lacking(sandbox)
             advice = "kern help safety" if lacking else ""
@@ -191,7 +145,7 @@ def _sandbox(here: Here) -> Iterator[Check]:
         for program in programs:
             yield from inside.checks(sandbox, program)
             if not trust.unseen(repo, program.agent.asks):
-                yield from filter(None, [inside.login(sandbox, program)])
+                yield from inside.login(sandbox, program)
 
 
 def _trust(here: Here) -> Iterator[Check]:
@@ -204,7 +158,7 @@ def _trust(here: Here) -> Iterator[Check]:
         yield Check("trust", "nothing is started outside of a sandbox that you have not seen")
 
 
-_Checks = dict[str, Callable[[Here], Iterator[Check]]]
-_MACHINE: _Checks = {"kern": _kern, "git": _git, "repository": _repository, "agent": _agents}
-_PROJECT: _Checks = {SPEC: _tasks, FILE: _gates, "hidden gate": _hidden, "prompts": _prompts}
-_PROJECT |= {"sandbox": _sandbox, "trust": _trust}
+_CHECKS: dict[str, Callable[[Here], Iterator[Check]]] = {
+    **{"kern": _kern, "repository": _repository, SPEC: _tasks, FILE: _gates},
+    **{"agent": _agents, "sandbox": _sandbox, "trust": _trust},
+}

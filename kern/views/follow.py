@@ -3,28 +3,21 @@ top. It is only read, and by nobody but who has its address.
 """
 
 import contextlib
-import io
 import secrets
 import sys
-import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from kern import plain
 from kern.errors import KernError, UsageError
-from kern.journal.history import GATE, NO_END, Run, moment
 from kern.views import report, status
 
-HOSTS = ("127.0.0.1", "localhost")
-_RENEW_S, _IDLE_S = 5, 20  # during a run, and where none is under way
+_HOSTS, _SITES = ("127.0.0.1", "localhost"), ("none", "same-origin")
 _HEADERS = {
     "Cache-Control": "no-store",
+    "Connection": "close",
     "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Resource-Policy": "same-origin",
 }
 
 
@@ -44,13 +37,16 @@ def serve(folder: Path, since: str, port: int) -> None:
         server.serve_forever(0.2)
 
 
+def page(folder: Path, since: str) -> str:
+    return report.page(*report.gathered(folder, since), status.snapshot(folder))
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, folder: Path, since: str, port: int) -> None:
-        super().__init__((HOSTS[0], port), _Request)
+        super().__init__((_HOSTS[0], port), _Request)
         self.folder, self.since, self.token = folder, since, secrets.token_urlsafe(16)
-        self.one = threading.Lock()  # drawn one after the other, however many look
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who goes away before the answer is no news."""
@@ -61,26 +57,19 @@ class _Request(BaseHTTPRequestHandler):
     timeout = 10
 
     def do_GET(self) -> None:
-        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        site = self.headers.get("Sec-Fetch-Site", "none")
+        host, site = self.headers.get("Host", ""), self.headers.get("Sec-Fetch-Site", "none")
+        own = self.headers.get("Origin") in (None, f"http://{host}") and site in _SITES
         token = self.path.partition("?")[0].strip("/").encode()
-        own = host.partition(":")[0] in HOSTS and origin in (None, f"http://{host}")
-        if not own or site not in ("none", "same-origin"):
+        if not own or host.partition(":")[0] not in _HOSTS:
             self._send(403, "This page is for no other origin: type its address yourself.")
         elif not secrets.compare_digest(token, self.server.token.encode()):
             self._send(403, "The token in this address is wrong: kern report --serve printed it.")
         else:
-            self._page()
-
-    def _page(self) -> None:
-        try:
-            with self.server.one, contextlib.redirect_stderr(io.StringIO()):  # it was said before
-                text = page(self.server.folder, self.server.since)
-        except Exception as exc:  # others write journals as well
-            why = str(exc) if isinstance(exc, KernError) else repr(exc)
-            self._send(503, f"This page cannot be made: {plain.line(why)}")
-        else:
-            self._send(200, text, "text/html")
+            try:
+                self._send(200, page(self.server.folder, self.server.since), "text/html")
+            except Exception as exc:  # others write journals as well
+                why = str(exc) if isinstance(exc, KernError) else repr(exc)
+                self._send(503, f"This page cannot be made: {plain.line(why)}")
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What is no request, or another than GET."""
@@ -90,42 +79,13 @@ class _Request(BaseHTTPRequestHandler):
     def _send(self, code: int, text: str, kind: str = "text/plain") -> None:
         data = text.encode("utf-8", "replace")
         self.send_response_only(code)
-        length = {"Content-Length": str(len(data)), "Content-Type": f"{kind}; charset=utf-8"}
-        length |= {"Refresh": "20"} if code == 503 else {}  # others were writing: it is there again
-        for name, value in {**_HEADERS, **length, "Connection": "close"}.items():
+        headers = {**_HEADERS, "Content-Type": f"{kind}; charset=utf-8"}
+        if code == 503:  # others were writing: it is there again
+            headers["Refresh"] = "20"
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
-
-
-# ---------------------------------------------------------------- the page
-
-
-def page(folder: Path, since: str) -> str:
-    state = status.snapshot(folder)
-    history, now, _ = report.gathered(folder, since)
-    spent = state["run"]
-    run = history.runs.get(spent["run"]) if spent and spent["under_way"] else None
-    if run:
-        _go_on(run, time.time())
-    live = {
-        "run": run,
-        "state": state,
-        "most": next(iter(run.of("run")), {}).get("max_cost") if run else None,
-        "left": plain.count(state["to_do"]["pending"] + state["to_do"]["active"], "task"),
-        "renew": _RENEW_S if run else _IDLE_S,
-        "took": lambda when: plain.span(max(time.time() - moment(when), 0)),
-    }
-    return report.page(history, now, live)
-
-
-def _go_on(run: Run, now: float) -> None:
-    """What its workers have begun lasts until now."""
-    run.ended = max(run.ended, now)
-    last = {step.record.get("worker", 0): step for step in run.steps if step.kind != GATE}
-    for step in last.values():
-        if step.failed == NO_END:
-            step.ended, step.failed = run.ended, report.GOES_ON

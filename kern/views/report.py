@@ -2,70 +2,57 @@
 nothing that is loaded, readable on a phone, in the dark and on paper. `page.html` lays it out.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.errors import KernError, UsageError
-from kern.git import refs, repository
+from kern.errors import UsageError
+from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import GATE, NO_END, History, Run, Step, fold
-from kern.journal.totals import NOT_READ, SpecState
+from kern.journal.history import GATE, History, Record, Run, Story, fold, moment
+from kern.journal.sentences import format_record
+from kern.journal.totals import UNREAD, SpecState
 from kern.model import Aide, Cost, Marker, Stage
-from kern.spec import notes, order
+from kern.spec import order
 from kern.spec.file import Documents
-from kern.spec.parse import Kind
 from kern.views import summary
 from kern.views.log import local, warn
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 KINDS = (*map(str, Stage), *map(str, Aide), GATE)
-GOES_ON = "under way"  # in place of why a step failed
 _LEAST = 0.3  # percent of the width, so that the shortest bar can be seen
 
 
 def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
-    if markdown + as_json + as_html > 1:
-        what = "a report has one form: --md, --json and --html exclude each other"
-        raise UsageError(what, hint="kern report --md")
-    found, now, is_told = gathered(folder, since)
+    history, now = gathered(folder, since)
     if as_html:
-        return page(found, now)
+        return page(history, now)
     if as_json:
-        return plain.data(totals.summary(found, now))
-    if is_told and not found.runs:
-        return f"nothing in the journal since {plain.line(since)}"
-    return summary.report(found, now, markdown=markdown)
+        return plain.data(totals.summary(history, now))
+    if not history.runs:
+        when = f"since {plain.line(since)}" if since else "yet: it begins with the first run"
+        return f"nothing in the journal {when}"
+    return summary.report(history, now, markdown=markdown)
 
 
-def gathered(folder: Path, since: str) -> tuple[History, SpecState, bool]:
-    """What the journal holds since then, how things stand now, and whether it holds anything."""
+def gathered(folder: Path, since: str) -> tuple[History, SpecState]:
+    """What the journal holds since then, and how things stand now."""
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
     records = store.load(store.place(project.common_dir), warn)
-    recent = [record for record in records if record["time"] >= began]
-    there = project.text("for-each-ref", "--format=%(refname)", refs.ATTEMPTS).splitlines()
-    for row in recent:
-        if row.get("ref") and f"refs/{row['ref']}" not in there:
-            row["ref"] = ""  # what a run's end cleaned up
-    return fold(recent), standing(project) if recent else NOT_READ, bool(records)
+    history = fold(record for record in records if record["time"] >= began)
+    return history, standing(project) if history.runs else SpecState()
 
 
 def standing(project: Repo) -> SpecState:
-    """As SPEC.md has it now; where that cannot be read the journal's word counts."""
-    try:
-        parsed = Documents(project.root).spec()[1]
-    except KernError:
-        return NOT_READ
-    marks = {}
-    for task in parsed.tasks:
-        answered = task.of(Kind.ANSWER) and not notes.pending(task)
-        mark = "answered" if answered else "open"
-        marks[task.text] = "done" if task.marker is Marker.DONE else mark
-    return SpecState(order.needs(parsed), order.holds(parsed), marks)
+    parsed = Documents(project.root).spec()[1]
+    still = frozenset(one.text for one in parsed.tasks if one.marker is not Marker.DONE)
+    return SpecState(order.needs(parsed), order.holds(parsed), still)
 
 
 def _since(text: str, now: datetime) -> str:
@@ -91,8 +78,8 @@ def _since(text: str, now: datetime) -> str:
 # ---------------------------------------------------------------- the page
 
 
-def page(history: History, now: SpecState = NOT_READ, live: Mapping[str, Any] | None = None) -> str:
-    """`live`: what a page tells at its top that renews itself (`follow`)."""
+def page(history: History, now: SpecState = UNREAD, live: Mapping[str, Any] | None = None) -> str:
+    """`live`: the status, at the top of a page that renews itself (`follow`)."""
     import jinja2  # everything else starts without it
 
     environment = jinja2.Environment(
@@ -111,53 +98,40 @@ def page(history: History, now: SpecState = NOT_READ, live: Mapping[str, Any] | 
         total=total,
         tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),
         runs=[(run, _lanes(run)) for run in history.runs.values()],
-        stages={task.task: _steps(task.steps) for task in history.tasks.values()},
+        stages={task.task: _steps(task) for task in history.tasks.values()},
         kinds=KINDS,
-        no_end=NO_END,
         live=live,
         cost=lambda spent: Cost(spent["cost_usd"], spent["unpriced"]),
+        age=lambda when: plain.span(max(time.time() - moment(when), 0)),
     )
+
+
+def _ended(story: Story) -> list[Record]:
+    """Its calls of agents and its gates."""
+    kinds = ("stage", GATE)
+    return [one for one in story.records if one["kind"] in kinds and one.get("did") != "start"]
 
 
 def _lanes(run: Run) -> dict[str, list[dict[str, str]]]:
     """The bars of its timeline, by task or by worker."""
-    began = min([run.began, *(step.began for step in run.steps)])
-    length, many = max(run.ended - began, 1.0), any(run.workers)
+    length, many = max(run.ended - run.began, 1.0), any("worker" in one for one in run.records)
     rows: dict[str, list[dict[str, str]]] = {}
-    for step in run.steps:
-        width = max(100 * (step.ended - step.began) / length, _LEAST)
-        left = min(100 * (step.began - began) / length, 100 - width)
-        kind = step.kind if step.kind in KINDS else "other"
-        look = "" if not step.failed else " going" if step.failed == GOES_ON else " failed"
-        place = f"left:{left:.2f}%;width:{width:.2f}%"
-        bar = {"kind": kind + look, "title": _title(step), "place": place}
-        number = step.record.get("worker")
-        of_worker = f"worker {number}" if number else "landing"
-        name = of_worker if many else str(step.record.get("task") or "(of no task)")
-        rows.setdefault(name, []).append(bar)
+    for one in _ended(run):
+        seconds = max(one.get("seconds") or 0.0, 0.0)
+        left = 100 * (moment(one["time"]) - seconds - run.began) / length
+        left = min(max(left, 0.0), 100 - _LEAST)
+        width = min(max(100 * seconds / length, _LEAST), 100 - left)
+        kind = next((kind for kind in KINDS if kind in (one["kind"], one.get("stage"))), "other")
+        look = " failed" if one.get("red") or one.get("reason") else ""
+        text, task = format_record(one)[0].strip(), str(one.get("task") or "(of no task)")
+        place, title = f"left:{left:.2f}%;width:{width:.2f}%", plain.line(f"{text}, {task}", 400)
+        name = task if not many else f"worker {one['worker']}" if "worker" in one else "landing"
+        rows.setdefault(name, []).append({"kind": kind + look, "title": title, "place": place})
     return dict(sorted(rows.items())) if many else rows
 
 
-def _title(step: Step) -> str:
-    record = step.record
-    cost = f"${record['cost_usd']:.2f}" if record.get("cost_usd") else ""
-    head = f"{step.name} {plain.span(step.ended - step.began)}"
-    about = head, record.get("model"), cost, step.failed, record.get("task")
-    return plain.line(", ".join(str(text) for text in about if text), 400)
-
-
-def _steps(steps: Sequence[Step]) -> str:
-    """`research $0.10, implement 2 times $1.20, gate test 2 times 1 red`."""
-    rows: dict[str, list[Step]] = {}
-    for step in steps:
-        if step.failed not in (NO_END, GOES_ON):
-            rows.setdefault(plain.line(step.name, 40), []).append(step)
-    return ", ".join(f"{name}{_ended(same)}" for name, same in rows.items())
-
-
-def _ended(steps: Sequence[Step]) -> str:
-    times = f" {len(steps)} times" if len(steps) > 1 else ""
-    if steps[0].kind != GATE:
-        return f"{times} {Cost.of(step.record.get('cost_usd') for step in steps)}"
-    red = sum(bool(step.failed) for step in steps)
-    return f"{times} {red} red" if red else f"{times} green"
+def _steps(task: Story) -> str:
+    """`research, implement 2 times, gate test 2 times`."""
+    names = (plain.line(str(one.get("gate") or one.get("stage")), 40) for one in _ended(task))
+    calls = Counter(names).items()
+    return ", ".join(f"{name} {often} times" if often > 1 else name for name, often in calls)

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from kern import plain
-from kern.errors import UsageError
 from kern.git import repository
 from kern.memory.entries import parse as parse_learnings
 from kern.memory.search import ranked
@@ -18,43 +16,30 @@ _SHOWN = 240  # characters of a result
 _LONGEST = 4000  # of one that is searched
 
 
-class Passage(NamedTuple):
-    """Keys are stable: they are what `--json` prints."""
-
-    place: str  # LEARNINGS.md:7
-    kind: str  # learning, task, research, attempt
-    about: str  # the number of a learning, the task
-    text: str
-
-
 def shown(folder: Path, query: str, *, as_json: bool) -> str:
-    """What `kern search` prints, the best first."""
-    if not query.strip():
-        raise UsageError("nothing to search for", hint='kern search "retry of uploads"')
-    repo = repository.open_at(folder, reading=True)
-    every = [*_documents(Documents(repo.root))]
-    near = ranked([f"{one.about}\n{one.text}" for one in every], query)
-    hits = [every[at] for at in near[:_MOST]]
+    """What `kern search` prints, the best first. Keys are stable."""
+    every = [*_passages(Documents(repository.open_at(folder, reading=True).root))]
+    texts = [f"{one['about']}\n{one['text']}" for one in every]
+    hits = [every[at] for at in ranked(texts, query)[:_MOST]]
     if as_json:
-        return plain.data([hit._asdict() for hit in hits])
-    if not hits:
-        return f"nothing found in {plain.count(len(every), 'passage')}"
-    return "\n".join(
-        f"{plain.line(hit.place)}  {hit.kind} {plain.line(hit.about, 100)}\n"
-        f"    {plain.line(hit.text, _SHOWN)}"
+        return plain.data(hits)
+    rows = (
+        f"{plain.line(hit['place'])}  {hit['kind']} {plain.line(hit['about'], 100)}".rstrip()
+        + f"\n    {plain.line(hit['text'], _SHOWN)}"
         for hit in hits
     )
+    return "\n".join(rows) or f"nothing found in {plain.count(len(every), 'passage')}"
 
 
-def _documents(documents: Documents) -> Iterator[Passage]:
+def _passages(documents: Documents) -> Iterator[dict[str, str]]:
+    def passage(place: str, kind: str, about: str, text: str) -> dict[str, str]:
+        return {"place": place, "kind": kind, "about": about, "text": plain.line(text, _LONGEST)}
+
     for entry in parse_learnings(documents.read(LEARNINGS) or "").entries:
-        more = f" | when: {entry.when}" if entry.when else ""
-        yield Passage(f"{LEARNINGS}:{entry.at + 1}", "learning", entry.id, entry.text + more)
-    names = {Kind.RESEARCH: "research", Kind.ATTEMPT: "attempt"}
+        text = f"{entry.text} | when: {entry.when}" if entry.when else entry.text
+        yield passage(f"{LEARNINGS}:{entry.at + 1}", "learning", entry.id, text)
     for task in parse(documents.read(SPEC) or "").tasks:
-        body = plain.line("\n".join((task.text, *task.body)), _LONGEST)
-        yield Passage(f"{SPEC}:{task.line}", "task", "", body)
+        yield passage(f"{SPEC}:{task.line}", "task", "", "\n".join((task.text, *task.body)))
         for note in task.notes:
-            if kind := names.get(note.kind):
-                text = plain.line(note.text, _LONGEST)
-                yield Passage(f"{SPEC}:{note.line}", kind, task.text, text)
+            if note.kind in (Kind.RESEARCH, Kind.ATTEMPT):
+                yield passage(f"{SPEC}:{note.line}", note.kind.lower(), task.text, note.text)

@@ -1,18 +1,17 @@
 """`kern show`: the receipt of one task, from the journal, SPEC.md, the run files and git."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.errors import KernError
-from kern.git import history, repository
+from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import Spent, Task, fold
+from kern.journal.history import Record, Spent, Task, fold
 from kern.journal.sentences import format_record
-from kern.model import SAID, Stage
+from kern.model import Stage
 from kern.spec import order
 from kern.spec.file import Documents
 from kern.stages import record
@@ -43,25 +42,16 @@ def snapshot(folder: Path, words: str) -> dict[str, Any]:
     own = past.tasks.get(name, Task(task=name))
     branch = str(own.records[-1].get("branch") or "") if own.records else ""
     walks = _walks(workspace.scope(repo.root, branch or repo.head().name, create=False), name)
-    answers = {str(stage): one.said for walk in walks for stage, one in _stages(walk, name).items()}
-    sums, by_stage = totals.of_task(own), dict[str, Spent]()
-    for attempt in sums["attempts"]:
-        changed = _files(repo, f"refs/{attempt['ref']}")
-        attempt |= {"files": list(changed or ()), "kept": changed is not None}
-    for call in (one for one in own.of("stage") if one.get("did") != "start"):
-        by_stage.setdefault(str(call.get("stage")), Spent()).pay(call)
     return {
         "number": index + 1 if listed else None,
         "line": listed.line if listed else None,
         "marker": str(listed.marker) if listed else None,
-        **sums,
-        "began": own.records[0]["time"] if own.records else None,
-        "ended": own.records[-1]["time"] if own.records else None,
-        "by_stage": {stage: asdict(spent) for stage, spent in by_stage.items()},
-        "gates": own.of("gate"),
-        "memory": [row for one in own.of("recall") + own.of("vote") for row in format_record(one)],
-        "answers": answers,
-        "files": _files(repo, own.commit) if own.commit else {},
+        **totals.of_task(own),
+        "records": own.records,
+        "answers": {
+            str(stage): one.said for walk in walks for stage, one in _stages(walk, name).items()
+        },
+        "files": _files(repo, own.commit) if own.commit else [],
         "folders": [str(walk.folder) for walk in walks],
     }
 
@@ -80,16 +70,10 @@ def _stages(scope: Scope, text: str) -> dict[Stage, StageRecord]:
     return {stage: one for stage, one in loaded.items() if one and one.key.text == text}
 
 
-def _files(repo: Repo, commit: str) -> dict[str, str] | None:
-    """What the commit changed, path by path; None where git does not have it any more."""
-    if commit.startswith("-"):
-        return None
-    try:
-        changed = history.changed_by(repo, history.commit(repo, commit))
-    except (KernError, IndexError):
-        return None
-    how = {(True, False): "added", (False, True): "deleted"}
-    return {path: how.get((not old, not new), "changed") for path, (old, new) in changed.items()}
+def _files(repo: Repo, commit: str) -> list[str]:
+    """What the commit changed, as git lists it; nothing where git does not have it any more."""
+    how = ("--format=", "--name-status", "--no-renames", "--end-of-options")
+    return repo.run("show", *how, commit)[1].decode("utf-8", "replace").splitlines()
 
 
 # ---------------------------------------------------------------- in words
@@ -98,26 +82,17 @@ def _files(repo: Repo, commit: str) -> dict[str, str] | None:
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     number = f"{facts['number']}  [{facts['marker']}] " if facts["number"] else ""
     yield f"{number}{plain.line(facts['task'], 400)}"
-    ends = (SAID.get(facts["outcome"], facts["outcome"]), facts["detail"])
-    ending = ": ".join(filter(None, ends))
-    yield plain.line("; ".join(filter(None, (ending, facts["proved"]))), 700)
+    end = ": ".join(filter(None, (facts["state"], facts["detail"])))
+    yield plain.line("; ".join(filter(None, (end, facts["proved"]))), 700)
     yield f"SPEC.md line {facts['line']}" if facts["line"] else "no longer in SPEC.md"
-    if facts["began"]:
-        spent = Spent(**{name: facts[name] for name in Spent.__dataclass_fields__})
-        yield f"{local(facts['began'])} to {local(facts['ended'])}; {spent.in_words()}"
-    for stage, sums in facts["by_stage"].items():
-        yield f"  {stage:10} {plain.count(sums['stages'], 'call')}, {Spent(**sums).in_words()}"
-    files, commit = facts["files"], facts["commit"]
-    unknown = ["unknown: git does not have the commit any more"]
+    if facts["records"]:
+        yield str(Spent(**{name: facts[name] for name in Spent.__dataclass_fields__}))
+    look = [f"git show {facts['commit']}"] if facts["files"] else []
     sections: dict[str, Iterable[str]] = {
         **{f"Answer of {stage}": _end(reply) for stage, reply in facts["answers"].items()},
-        "Attempts": (row for attempt in facts["attempts"] for row in _tried(attempt)),
-        "Gates": (row for gate in facts["gates"] for row in _gate(gate)),
-        "Files": unknown if files is None else (f"{how:8} {path}" for path, how in files.items()),
-        "Refused": facts["denied"],
-        "Learnings": facts["memory"],
-        "Learned": facts["learned"],
-        "Look": [*[f"git show {commit}"] * bool(commit and files is not None), *facts["folders"]],
+        "What happened": (row for one in facts["records"] for row in _happened(one)),
+        "Files": facts["files"],
+        "Look": [*look, *facts["folders"]],
     }
     for title, every in sections.items():
         rows = [f"  {' ' * (len(row) - len(row.lstrip()))}{plain.line(row, 400)}" for row in every]
@@ -128,12 +103,8 @@ def _end(text: str) -> list[str]:
     return [line for line in plain.block(text).splitlines() if line.strip()][-_SHOWN:]
 
 
-def _tried(attempt: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{attempt['attempt']}: {attempt['reason']}"
-    yield from [f"   git show {attempt['ref']}"] * attempt["kept"]
-    yield from [f"   changed {', '.join(attempt['files'])}"] * bool(attempt["files"])
-
-
-def _gate(gate: Mapping[str, Any]) -> list[str]:
-    output = _end(str(gate.get("output") or "")) if gate.get("red") else []
-    return [format_record(gate)[0].strip(), *(f"   {line}" for line in output)]
+def _happened(one: Record) -> Iterator[str]:
+    """As `kern log` has it, with the end of what a red gate printed."""
+    first, *more = format_record(one)
+    yield f"{local(one['time'], '%d %b %H:%M')}  {first}"
+    yield from (f"{'':16}{line}" for line in (*more, *_end(str(one.get("output") or ""))))

@@ -5,15 +5,14 @@ type next. A run says it at its end, of the whole night; `kern report` of any ti
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from kern import plain
 from kern.events import RunEnded
 from kern.journal import sentences, totals
-from kern.journal.history import History, Run, Story, Task, fold
+from kern.journal.history import History, Task, fold
 from kern.journal.totals import SpecState
-from kern.model import UNVERIFIED, Need, unverified
+from kern.model import UNVERIFIED, Cost, Need, unverified
 from kern.views.log import local
 
 # Read on a dark and on a light background alike; whatever they say stands in words as well. Not
@@ -25,45 +24,40 @@ Row = tuple[str, str]  # lines, and the style of the first
 
 
 def lines(end: RunEnded) -> Iterator[Row]:
-    history = fold(end.night)
-    now = SpecState(needs=end.needs, held=end.held)
-    runs, done = [*history.runs.values()], totals.done(history, now)
-    worst = end.needs or end.interrupted or _unproven(done)
+    history, now = fold(end.night), SpecState(needs=end.needs, held=end.held)
+    worst = end.needs or end.interrupted or _unproven(totals.done(history, now))
+    still = "SPEC.md unreadable" if end.open_tasks is None else f"{end.open_tasks} open"
     yield "", ""
-    yield _headline(end, runs[-1] if runs else Run()), f"{HEAD} {NOTICE}" if worst else HEAD
+    runs = [*history.runs.values()]
+    own = fold(runs[-1].records) if runs else history
+    yield _headline(own, now, still), f"{HEAD} {NOTICE}" if worst else HEAD
     if len(runs) > 1:
         since = local(runs[0].records[0]["time"], "%a %H:%M")
-        took = plain.span(sum(run.ended - run.began for run in runs))
-        counts = f"{len(done)} done in {len(runs)} runs; {history.spent.cost}, {took}"
-        yield f"in all since {since}, as below: {counts}{_waits(history)}", HEAD
+        yield f"in all since {since}, as below: {_headline(history, now)}", HEAD
     yield from _body(history, now)
     if last := following(end):
         yield "", ""
         yield last, NOTICE if end.needs else ""
 
 
-def _headline(end: RunEnded, run: Run) -> str:
-    bare = sum(unverified(proved) for _, _, proved in end.done)
-    still = "SPEC.md unreadable" if end.open_tasks is None else f"{end.open_tasks} open"
-    counts = _counts(len(end.done), run.ends["concluded"], bare, end.needs, end.held)
-    paid = "" if end.cost.known is None else " (API-equivalent)"
-    used = f", {sentences.short(end.tokens)} tokens" if end.tokens else ""
-    return f"{counts}, {still}; {end.cost}{paid}{used}, {plain.span(end.seconds)}{_waits(run)}"
-
-
-def _waits(of: Story) -> str:
-    count, seconds = totals.outages(of)
-    return f", waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
-
-
-def _counts(done: int, failed: int, bare: int, needs: Sequence[Need], holds: Sequence[Need]) -> str:
+def _headline(history: History, now: SpecState, still: str = "") -> str:
+    done, spent, runs = totals.done(history, now), history.spent, history.runs.values()
+    tried, bare = len(history.ended("concluded")), _unproven(done)
     counts = {
-        f"{plain.count(failed, 'experiment')} did not work": failed,
-        f"{len(needs)} need you": needs,
-        f"{len(holds)} held": holds,
+        f"{plain.count(tried, 'experiment')} did not work": tried,
+        f"{len(now.needs)} need you": now.needs,
+        f"{len(now.held)} held": now.held,
         f"{bare} {UNVERIFIED}": bare,
     }
-    return ", ".join([f"{done} done", *(text for text, count in counts.items() if count)])
+    rows = [f"{len(done)} done", *(text for text, count in counts.items() if count)]
+    rows += filter(None, [still])
+    cost = spent.cost if spent.stages else Cost(0.0)
+    paid = [f"{cost} (API-equivalent)" if cost.known is not None else str(cost)]
+    paid += [f"{sentences.short(spent.sums[1])} tokens"] if spent.sums[1] else []
+    paid.append(plain.span(sum(run.ended - run.began for run in runs)))
+    count, seconds = totals.outages(history)
+    paid += [f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}"] if count else []
+    return f"{', '.join(rows)}; {', '.join(paid)}"
 
 
 def following(end: RunEnded) -> str:
@@ -86,14 +80,8 @@ def following(end: RunEnded) -> str:
 
 def report(history: History, now: SpecState, *, markdown: bool = False) -> str:
     """All of it, for a terminal or as the text of a pull request."""
-    if not history.runs:
-        return "nothing in the journal yet: it begins with the first run"
-    done, tried = totals.done(history, now), len(history.ended("concluded"))
-    counts = _counts(len(done), tried, _unproven(done), totals.needs(history, now), now.held)
-    spent = history.spent.in_words(len(done))
-    head = f"{counts} in {plain.count(len(history.runs), 'run')}; {spent}{_waits(history)}"
     rows = (text for text, _ in _body(history, now, full=True))
-    texts = f"{head} (costs are API-equivalent)\n" + "\n".join(rows)
+    texts = "\n".join([_headline(history, now), *rows])
     return plain.block("\n".join(map(_markdown, texts.split("\n"))) if markdown else texts)
 
 
@@ -106,24 +94,24 @@ def _markdown(text: str) -> str:
 
 def _body(history: History, now: SpecState, *, full: bool = False) -> Iterator[Row]:
     """A section that is empty is left out; of a long one the rest is counted."""
-    needs, done = totals.needs(history, now), totals.done(history, now)
+    done = totals.done(history, now)
     sections: dict[str, Iterable[Row]] = {
         "Look at this": _looks(history, now, done),
-        "Needs you": map(_need, needs),
+        "Needs you": map(_need, now.needs),
         "Held": map(_need, now.held),
         "Done": _done(done),
-        "Tried, did not work": _rows(map(_with_commit, history.ended("concluded"))),
-        "Split into subtasks": _rows(map(_with_commit, history.ended("decomposed"))),
+        "Tried, did not work": _rows(_name(task.task) for task in history.ended("concluded")),
+        "Split into subtasks": _rows(_name(task.task) for task in history.ended("decomposed")),
         "Failed attempts, with the work of each": _tried(history),
         "Runs that ended early": _errors(history, full=full),
     }
     if full:
-        needy = {need.task for need in (*needs, *now.held)}
-        rest = (task for task in history.ended(*totals.OPEN) if task.task not in needy)
+        rest, calls = totals.left(history, now), history.of("stage")
+        denied = [str(tool) for one in calls for tool in one.get("denied") or ()]
         sections |= {
             "Open": _rows(f"{_name(task.task)}: {totals.state(task, now)}" for task in rest),
-            "Refused to agents": _rows(dict.fromkeys(history.denied)),
-            "Learned": _rows(dict.fromkeys(history.texts("learning"))),
+            "Refused to agents": _rows(denied),
+            "Learned": _rows(history.texts("learning")),
         }
     for title, every in sections.items():
         rows = list(every)
@@ -147,29 +135,22 @@ def _name(task: str) -> str:
     return plain.line(task, 100)
 
 
-def _with_commit(task: Task) -> str:
-    return f"{_name(task.task)}  ({task.commit[:7]})" if task.commit else _name(task.task)
-
-
-def _rows(texts: Iterable[str]) -> Iterator[Row]:
-    return ((f"  {plain.line(text, 600)}", "") for text in texts)
-
-
-def _times(count: int) -> str:
-    return f" ({count} times)" if count > 1 else ""
+def _rows(texts: Iterable[str], style: str = "") -> Iterator[Row]:
+    """The same once, with how often."""
+    for text, times in Counter(texts).items():
+        yield f"  {plain.line(text, 700)}{f' ({times} times)' if times > 1 else ''}", style
 
 
 def _looks(history: History, now: SpecState, done: Sequence[Task]) -> Iterator[Row]:
-    """The same once, with how often."""
-    same: dict[str, list[Mapping[str, Any]]] = {}
+    """The same once, with how often, and the task where it is of one alone."""
+    same: dict[str, list[dict[str, str]]] = {}
     for one in totals.review(history, now):
-        flaky = one["text"].startswith("flaky ")
-        same.setdefault(one["text"].partition(":")[0] if flaky else one["text"], []).append(one)
+        same.setdefault(re.sub("^(flaky .*?):.*", r"\1", one["text"]), []).append(one)
     for looks in same.values():
-        last = looks[-1]
-        task = f"{plain.line(last['task'], 60)}: " if last["task"] and len(looks) == 1 else ""
+        last, often = looks[-1], f" ({len(looks)} times)" if len(looks) > 1 else ""
+        task = f"{plain.line(last['task'], 60)}: " if last["task"] and not often else ""
         where = f"; {last['where']}" if last["where"] else ""
-        yield f"  {task}{plain.line(last['text'], 600)}{_times(len(looks))}{where}", NOTICE
+        yield f"  {task}{plain.line(last['text'], 600)}{often}{where}", NOTICE
     if _unproven(done):
         bare = any(task.proved for task in done if unverified(task.proved))
         red = "fix the gates that are red, or " * bare
@@ -204,17 +185,14 @@ def _tried(history: History) -> Iterator[Row]:
     """Of tasks that are not done."""
     for task in history.tasks.values():
         if task.outcome != "done" and (attempts := task.of("attempt")):
-            rows = [f"  {_name(task.task)}"]
+            yield f"  {_name(task.task)}", ""
             for one in attempts:
-                rows.append(f"      {one.get('attempt')}: {plain.line(str(one.get('reason')))}")
-                rows += [f"         git show {plain.line(one['ref'])}"] * bool(one.get("ref"))
-            yield "\n".join(rows), ""
+                first, *more = sentences.format_record(one)
+                yield "\n".join(f"      {text}" for text in (first, *more)), ""
 
 
 def _errors(history: History, *, full: bool) -> Iterator[Row]:
-    """The same once, with how often. At a run's end its own is said after all."""
+    """At a run's end its own is said after all; what ends all of many the run itself says."""
     last = "" if full else next(reversed(history.runs), "")
-    errors = [error for error in totals.errors(history) if error["run"] != last]
-    often = Counter(error["text"] for error in errors)
-    latest = {error["text"]: local(error["time"]) for error in errors}
-    return _rows(f"{when}  {text}{_times(often[text])}" for text, when in latest.items())
+    errors = (one for one in history.of("error") if "worker" not in one)
+    return _rows(str(one["text"]) for one in errors if one["run"] != last)

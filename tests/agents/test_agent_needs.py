@@ -59,7 +59,7 @@ def test_of_a_file_with_histories_claude_gets_its_key_alone() -> None:
 @pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.IMPLEMENT])
 @pytest.mark.parametrize("name", AGENTS)
 def test_what_kern_sets_for_it_is_passed_on(name: str, stage: Stage) -> None:
-    asked = Call("x", stage, "m", effort="high", folder="/f", patience=60, gates=GATES, mark="m")
+    asked = Call("x", stage, "m", effort="high", folder="/f", patience=60, gates=GATES)
     names = needs(name).variables
     assert not [one for one in protocol.find(name).start(asked).env if not passes(one, names)]
     assert not passes("DATABASE_PASSWORD", names) and not passes("PATH", names)
@@ -137,5 +137,5 @@ def test_the_judge_is_held_as_the_commit_stage_is(name: str) -> None:
     """So that what holds the one with the real CLI holds the other."""
     start = protocol.find(name).start
     roles: tuple[Role, ...] = (Stage.COMMIT, Aide.JUDGE)
-    one, other = (Call("x", role, "m", folder="/f", mark="m") for role in roles)
+    one, other = (Call("x", role, "m", folder="/f") for role in roles)
     assert start(one) == start(other)

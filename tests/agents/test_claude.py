@@ -77,15 +77,14 @@ def test_every_stage_is_a_fresh_process_that_prints_its_transcript_as_json(stage
 
 def test_what_a_call_names_is_passed_on() -> None:
     begun = claude.start(Call("claude", Stage.IMPLEMENT, "opus", "low", patience=1800))
-    assert begun.argv[begun.argv.index("--effort") + 1] == "low"
     # A person's own CLAUDE_CODE_EFFORT_LEVEL would beat the flag.
     assert begun.env["CLAUDE_CODE_EFFORT_LEVEL"] == "low"
     assert begun.env["BASH_DEFAULT_TIMEOUT_MS"] == begun.env["BASH_MAX_TIMEOUT_MS"] == "1800000"
 
 
 def test_a_version_in_a_text() -> None:
-    assert version("claude version 10.20.30-beta") == (10, 20, 30)
-    assert version("2.1") == version("") == ()
+    assert version("claude version 10.20.30-beta") == [10, 20, 30]
+    assert version("2.1") == version("") == []
 
 
 # -------------------------------------------------------------------- the transcript
@@ -95,7 +94,7 @@ def test_a_good_answer_in_one_value() -> None:
     last = {**RESULT, "result": "did it\n\nSUCCESS", "total_cost_usd": 0.25, "num_turns": 7}
     found = read(INIT, last)
     assert found.text == "did it\n\nSUCCESS"
-    assert (found.cost_usd, found.turns, found.version) == (0.25, 7, "2.1.329")
+    assert (found.cost_usd, found.turns) == (0.25, 7)
     assert found.denied == ()
 
 
@@ -109,6 +108,12 @@ def test_of_several_results_the_last_counts_and_denials_add_up() -> None:
     found = read(ended("a", 0.1), json.loads(json.dumps(ended("b", 0.3, push, write, push, *more))))
     assert (found.text, found.cost_usd) == ("b", 0.3)
     assert found.denied == ("Bash: git push", "Write: /p/a", "Task", "WebFetch")
+
+
+def test_each_time_that_a_red_gate_sent_it_back_counts() -> None:
+    said = [{"type": "text", "text": "Stop hook feedback:\n[check]: it's red"}]
+    back = {"type": "user", "isSynthetic": True, "message": {"content": said}}
+    assert read(INIT, back, {**back, "isSynthetic": False}, back, RESULT).sent_back == 2
 
 
 # -------------------------------------------------------------------- no result at all

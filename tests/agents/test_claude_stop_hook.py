@@ -32,8 +32,8 @@ def ends(
     hook = claude_stop_hook.settings(gates)["hooks"]["Stop"][0]["hooks"][0]
     done = subprocess.run(
         shlex.split(hook["command"]),
-        input=json.dumps({"last_assistant_message": said}),
-        env={**os.environ, claude_stop_hook.VARIABLE: json.dumps({"run": run, "gates": gates})},
+        input=json.dumps({"last_assistant_message": said, "session_id": run}),
+        env={**os.environ, claude_stop_hook.VARIABLE: json.dumps(gates)},
         capture_output=True,
         text=True,
     )

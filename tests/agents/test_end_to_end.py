@@ -221,7 +221,7 @@ def test_at_its_limit_the_next_takes_the_stage_over(
     kern: Kern, repo: Path, git: Git, bring: Bring, serve: Serve
 ) -> None:
     """The first keeps its work of before, and is not asked again until its limit is over."""
-    first, second = CLIS["codex"], CLIS["claude"]
+    first, second = CLIS["claude"], CLIS["codex"]
     bring(first, second)
     server = serve(
         *(first, second),
@@ -237,12 +237,12 @@ def test_at_its_limit_the_next_takes_the_stage_over(
     git("commit", "--quiet", "--message=settings")
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
-    assert "claude takes the implement stage over from codex: usage limit" in ran.said
+    assert "codex takes the implement stage over from claude: usage limit" in ran.said
     assert begun(server) == ["research", "implement", "implement", "commit"]
     (stood_in,) = [one for one in records(repo) if one["kind"] == "stand-in"]
-    assert stood_in["agent"] == "claude"
+    assert stood_in["agent"] == "codex"
     ended = [one for one in records(repo) if one["kind"] == "stage" and one["did"] == "end"]
-    assert [one["agent"] for one in ended][-2:] == ["claude", "claude"]
+    assert [one["agent"] for one in ended][-2:] == ["codex", "codex"]
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
     assert git("status", "--porcelain") == "", "half of a change is put back"
 

@@ -1,9 +1,12 @@
 """What an API says, by kern's classes: the words are those that vendors use."""
 
+import json
+
 import pytest
 
-from kern.agents import command, faults
+from kern.agents import command, faults, opencode, protocol
 from kern.agents.protocol import Answer, AtLimit, Ended, Failed, TryAgain, Unusable
+from kern.model import Stage
 
 HOUR = 3600
 CLI = command.agent("cli", ["cli"])
@@ -36,8 +39,7 @@ CLI = command.agent("cli", ["cli"])
 )
 def test_each_answer_has_its_class(said: str, status: int | None, grade: type) -> None:
     found = faults.of_api(CLI, said, status=status)
-    assert type(found) is grade
-    assert found.message
+    assert type(found) is grade and found.message
 
 
 @pytest.mark.parametrize(
@@ -58,12 +60,11 @@ def test_an_api_that_is_away_is_told_from_what_may_only_pass(
     said: str, status: int | None, away: bool
 ) -> None:
     found = faults.of_api(CLI, said, status=status)
-    assert isinstance(found, TryAgain)
-    assert found.away == away
+    assert isinstance(found, TryAgain) and found.away == away
     if said:
         told = faults.unanswered(CLI, Ended(1, f"Error: {said}\n"))
         assert type(told) is TryAgain
-        assert told.message.startswith("cli exited 1 without an answer: ")
+        assert told.message.startswith("cli exited 1 without an answer: ") is not away
 
 
 @pytest.mark.parametrize(
@@ -75,8 +76,7 @@ def test_an_api_that_is_away_is_told_from_what_may_only_pass(
     ],
 )
 def test_a_certificate_that_nobody_vouches_for_is_a_persons_to_settle(said: str) -> None:
-    found = faults.of_api(CLI, said)
-    assert type(found) is Unusable
+    assert type(faults.of_api(CLI, said)) is Unusable
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,19 @@ def test_an_end_without_an_answer_says_what_stderr_says() -> None:
     found = faults.unanswered(CLI, Ended(1, "Warning: x\nError: Invalid API key\n"))
     assert (type(found), found.hint) == (Unusable, CLI.login)
     found = faults.unanswered(CLI, Ended(3, ""))
-    assert (type(found), found.message) == (TryAgain, "cli exited 3 without an answer")
+    assert (type(found), found.message) == (TryAgain, "cli exited 3 without an answer: no word")
     assert type(faults.unanswered(CLI, Ended(-9))) is TryAgain
     assert type(faults.unanswered(CLI, Ended(-9, overflow=100_000_000))) is Failed
+
+
+def test_opencode_keeps_a_persons_settings_and_does_not_ask_a_full_context_again() -> None:
+    own = {"OPENCODE_CONFIG_CONTENT": '{"share": "auto", "theme": "x"}'}
+    env = opencode.start(protocol.Call("o", Stage.IMPLEMENT, "", given=own)).env
+    found = json.loads(env["OPENCODE_CONFIG_CONTENT"])
+    assert (found["theme"], found["share"]) == ("x", "disabled")
+    error = {"name": "ContextOverflowError", "data": {"message": "it is too much"}}
+    with pytest.raises(Failed, match="context is full: ContextOverflowError: it is too much"):
+        opencode.read([{"type": "error", "error": error}], Ended(1))
 
 
 def test_a_last_message_that_is_no_end_has_its_class() -> None:

@@ -18,8 +18,6 @@ from kern.errors import UsageError
 from kern.model import Needs, Stage
 from kern.models import Endpoint
 from kern.stages import prompts
-from kern.toml import checked
-from kern.toml import table as a_table
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, bash, say, use
@@ -39,11 +37,16 @@ def test_calls_are_shown_as_they_are_made() -> None:
 
 
 def test_a_model_is_named_and_the_key_is_not() -> None:
-    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", contract="/c")).argv[-1])
-    assert (given["model"], given["key"], given["contract"]) == ("big", "GW_KEY", "/c")
-    assert json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])["model"] == "own"
-    with pytest.raises(UsageError, match="research stage: no model is named"):
-        http.agent(Endpoint(URL)).start(Call("py", Stage.RESEARCH, ""))
+    for word, sent in (("low", "low"), ("xhigh", "high"), ("max", "high")):
+        given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", word)).argv[-1])
+        assert given["body"] == {"model": "big", "reasoning_effort": sent}
+    assert given["key"] == "GW_KEY"
+    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])
+    assert given["body"] == {"model": "own"}
+    for endpoint, what in ((Endpoint(URL), "model"), (Endpoint(model="big"), "url")):
+        with pytest.raises(UsageError, match=f"research stage: no {what} is named") as raised:
+            http.agent(endpoint).start(Call("py", Stage.RESEARCH, ""))
+        assert 'url = "http://localhost:11434/v1"' in raised.value.hint
 
 
 def test_what_it_needs_is_its_host_and_its_key() -> None:
@@ -55,14 +58,12 @@ def test_what_it_needs_is_its_host_and_its_key() -> None:
 
 
 def parsed(**table: object) -> Endpoint:
-    rows = a_table({"agent": a_table({"http": models.endpoint})})
-    found = checked({"agent": {"http": table}}, rows, "", "", "kern.toml")
-    own: Endpoint = found["agent"]["http"]
-    return replace(own, theirs=True)
+    return replace(models.endpoint(table, "kern.toml: agent.http"), theirs=True)
 
 
 def test_all_of_it_can_be_set() -> None:
-    assert parsed(url=f"{URL}/chat/completions") == Endpoint(URL, theirs=True)
+    for url in (f"{URL}/", f"{URL}/chat/completions", f"{URL}/chat/completions/"):
+        assert parsed(url=url) == Endpoint(URL, theirs=True)
     found = parsed(url=URL, key="K_1", model="hf.co/a/b:Q4")
     assert found == Endpoint(URL, "hf.co/a/b:Q4", "K_1", theirs=True)
     assert found.asks == (f"agent http: sends what it reads to {URL}, with the key in K_1",)
@@ -83,9 +84,8 @@ def test_all_of_it_can_be_set() -> None:
         ),
         *(({"url": URL, "key": key}, "agent.http.key") for key in ("sk-abc123", 3, "KERN_X", "a")),
         *(({"url": URL, "model": model}, "agent.http.model") for model in (3, "-x", "a b")),
-        ({"url": URL, "turns": 9}, "there is no agent.http.turns any more"),
-        ({"url": URL, "quiet": "10m"}, "there is no agent.http.quiet any more"),
-        ({"url": URL, "headers": {}}, "unknown setting agent.http.headers"),
+        ({"url": URL, "turns": 9}, "agent.http.turns is gone"),
+        ({"url": URL, "headers": {}}, "agent.http.headers is no setting"),
     ],
 )
 def test_a_setting_that_is_none_is_refused(table: dict[str, object], named: str) -> None:
@@ -165,7 +165,7 @@ def test_without_a_sandbox_it_only_implements(
     repo: Path, git: Git, kern: Kern, fake: Fake, serve: Serve
 ) -> None:
     server = whole(serve)
-    toml(repo, git, f'agent = "http"\n{table(server.url)}')
+    toml(repo, git, f'agents = ["http"]\n{table(server.url)}')
     ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
     assert ran.code == 2 and server.requests == []
     assert "http cannot be held to what research may do: it has a shell" in ran.err
@@ -190,21 +190,12 @@ def test_a_repository_s_endpoint_gets_nothing_without_a_yes(
         ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
         assert ran.code == 2
         line = f"sends what it reads to {server.url}/http/v1, with the key in GW_KEY"
-        assert line in ran.err
-        assert "kern --trust" in ran.err
+        assert line in ran.err and "kern --trust" in ran.err
     assert server.requests == []
     trust_all(repo)
     ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said
     done(git)
-
-
-@needs_bwrap
-def test_without_an_endpoint_nothing_is_done(repo: Path, kern: Kern) -> None:
-    ran = kern("1", "0", "--agent", "http", env={"KERN_SANDBOX": "bwrap"})
-    assert ran.code != 0
-    assert "research stage: no url is named" in ran.err, ran.said
-    assert 'hint: [agent.http] in kern.toml: url = "http://localhost:11434/v1"' in ran.err
 
 
 RECITED = {
@@ -227,7 +218,7 @@ def test_a_model_that_recites_is_not_believed_and_its_end_is_named(
 ) -> None:
     said, why = RECITED[what]
     server = serve(research=[[say(said)]] * 6, implement=[[DONE]] * 3)
-    toml(repo, git, f'agent = "http"\n{table(server.url)}')
+    toml(repo, git, f'agents = ["http"]\n{table(server.url)}')
     head = git("rev-parse", "HEAD")
     ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 1, ran.said

@@ -38,7 +38,7 @@ def test_no_tool_fails_no_commit_is_false_and_each_end_has_a_reason(
 ) -> None:
     monkeypatch.setenv("KERN_SANDBOX", "bwrap")
     table = f'[agent.http]\nurl = "{URL}"\n' + f'model = "{NAME}"\n' * bool(NAME)
-    (repo / "kern.toml").write_text(f'agent = "http"\n{table}')
+    (repo / "kern.toml").write_text(f'agents = ["http"]\n{table}')
     (repo / "SPEC.md").write_text(
         "".join(f"- [ ] {one}\n  > **Gate:** `{gate}`\n" for one, gate in TASKS.items())
     )

@@ -226,7 +226,7 @@ def test_a_red_gate_sends_the_agent_back_in_the_same_process(
         ran = kern("1", "0")
         assert ran.code == 0, ran.said
         assert begun(server) == ["research", "implement", "commit"]
-        assert ("sent back 1 time by red gates" in ran.out) is (first == "hi")
+        assert ("sent back by red gates: 1" in ran.out) is (first == "hi")
         assert "verified by" in ran.out
         sizes.append(sum(request.size for request in server.requests))
         git("reset", "--quiet", "--hard", "HEAD~1")

@@ -4,7 +4,7 @@ import pytest
 
 from kern import config
 from kern.checks import detect
-from kern.checks.detect import Folder, Guess, Proposal
+from kern.checks.detect import Folder, Guess
 from kern.model import Result
 from tests.kit.kinds import KINDS, NODE, Kind
 
@@ -127,7 +127,7 @@ COMPOSE = '{"scripts": {"test": "docker compose run --rm tests", "lint": "eslint
 def test_what_a_daemon_outside_does_is_of_no_use_in_a_room(
     files: dict[str, str], outside: list[str]
 ) -> None:
-    proposed = [Proposal(guess) for guess in detect.guesses([Folder("", files)])]
+    proposed = detect.guesses([Folder("", files)])
     gates = config.parse(detect.kern_toml("[gates]\n# x\n\n", proposed)).gates
     assert gates and [gate.name for gate in gates if not gate.room] == outside
 
@@ -156,7 +156,7 @@ def test_every_name_is_another_and_fit_for_kern_toml() -> None:
     names = [guess.name for guess in guesses]
     assert {"npm-test", "pytest-test", "go-test", "npm-lint", "ruff-lint", "build"} <= {*names}
     assert {"a-b-test", "a-b-test-2", "part-test", "part-test-2"} <= {*names}
-    text = detect.kern_toml("[gates]\n# x\n\n", [Proposal(guess) for guess in guesses])
+    text = detect.kern_toml("[gates]\n# x\n\n", guesses)
     assert [gate.name for gate in config.parse(text).gates] == names
     assert [gate.command for gate in config.parse(text).gates] == [
         guess.command for guess in guesses
@@ -169,7 +169,7 @@ def test_every_name_is_another_and_fit_for_kern_toml() -> None:
 def test_no_name_of_a_folder_breaks_kern_toml(folder: str) -> None:
     (guess,) = detect.guesses([Folder(folder, {"pytest.ini": ""})])
     for ended in (None, Result("gate x", 1, "error in\n\x1b]2;" + folder, 1.0)):
-        text = detect.kern_toml("[gates]\n# x\n\n", [Proposal(guess, ended)])
+        text = detect.kern_toml("[gates]\n# x\n\n", [guess._replace(ended=ended)])
         gates = config.parse(text).gates
         assert [gate.command for gate in gates] == ([] if ended else [guess.command])
 
@@ -192,4 +192,4 @@ def test_what_is_red_or_missing_is_a_comment_that_says_why() -> None:
             '# test = "make test"  # stopped: not done after 3 min',
         ),
     ):
-        assert Proposal(guess, ended).line == line
+        assert guess._replace(ended=ended).line == line

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BUSY, Fake, Git, Inline, survivors
+from tests.checks.test_gates import attempts, toml
+from tests.conftest import Fake, Git, Inline, survivors
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 NOW = 1_800_000_000.0
@@ -24,16 +25,6 @@ def limit(resets_at: float | None, *run: str) -> dict[str, Any]:
         "fields": {"is_error": True, "api_error_status": 429, "num_turns": 1},
         "exit": 1,
     }
-
-
-def toml(repo: Path, git: Git, text: str) -> None:
-    (repo / "kern.toml").write_text(text)
-    git("add", "kern.toml")
-    git("commit", "--quiet", "--message=settings")
-
-
-def attempts(repo: Path) -> list[str]:
-    return [line for line in (repo / "SPEC.md").read_text().splitlines() if "**Attempt" in line]
 
 
 # ---------------------------------------------------------------- usage limits
@@ -61,7 +52,6 @@ def test_it_waits_for_the_reset_and_runs_the_same_stage_again(
     assert not attempts(repo)
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
     assert "usage limit: You've hit your session limit" in ran.err
-    assert "waiting until" in ran.err
 
 
 def test_too_long_a_wait_ends_the_run_and_says_when_to_come_back(
@@ -107,13 +97,11 @@ def test_an_implement_stage_without_an_end_is_an_attempt(
     hangs = {**began_work, "sleep": 60, "result": "late\n\nSUCCESS"}
     goes_on = {**GREEN, "run": ["mv half whole", *GREEN["run"]]}
     fake.script(implement=[hangs, goes_on])
-    began = time.monotonic()
 
     ran = inline(1, watched=not setting)
 
     assert ran.code == 0, ran.err
     assert (repo / "whole").read_text() == "half\n"
-    assert time.monotonic() - began < 10 * BUSY
     assert f"timed out: {why}" in attempts(repo)[0]
     assert not survivors(fake.folder / "pids")
     assert not (repo / "half").exists()

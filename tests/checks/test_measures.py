@@ -1,68 +1,58 @@
 """What a change is measured by, by path and content."""
 
-import json
-
 import pytest
 
 from kern.checks import measures
-from kern.checks.measures import Weight
 from kern.journal import totals
 
 
 @pytest.mark.parametrize(
-    ("path", "counts"),
+    ("path", "counts"),  # a change, a new one
     [
-        ("tests/data/x.json", Weight.OLD),
-        ("src/__tests__/a.tsx", Weight.OLD),
-        ("pkg/a_test.go", Weight.OLD),
-        ("src/FooTest.java", Weight.OLD),
-        ("tests/conftest.py", Weight.NEW),
-        ("jest.config.ts", Weight.NEW),
-        ("web/Makefile", Weight.NEW),
-        (".config/nextest.toml", Weight.NEW),
-        ("bench/run/a", Weight.NEW),  # kept
-        ("golden.txt", Weight.NEW),
-        ("benches/a", Weight.NONE),
-        ("ci/check", Weight.OLD),  # named
-        ("ci/other", Weight.NONE),
-        ("README.md", Weight.NONE),  # named, and no script
-        ("src/latest.py", Weight.NONE),
-        ("src/contest.py", Weight.NONE),
+        ("tests/data/x.json", (True, False)),
+        ("src/__tests__/a.tsx", (True, False)),
+        ("pkg/a_test.go", (True, False)),
+        ("src/FooTest.java", (True, False)),
+        ("tests/conftest.py", (True, True)),
+        ("jest.config.ts", (True, True)),
+        ("web/Makefile", (True, True)),
+        (".config/nextest.toml", (True, True)),
+        ("bench/run/a", (True, True)),  # kept
+        ("golden.txt", (True, True)),
+        ("benches/a", (False, False)),
+        ("ci/check", (True, False)),  # named
+        ("ci/other", (False, False)),
+        ("README.md", (False, False)),  # named, and no script
+        ("src/latest.py", (False, False)),
+        ("src/contest.py", (False, False)),
     ],
 )
-def test_a_path_counts_by_its_kind(path: str, counts: Weight) -> None:
+def test_a_path_counts_by_its_kind(path: str, counts: tuple[bool, bool]) -> None:
     keep, named = ("bench/", "golden.txt"), {"ci/check", "README.md"}
-    assert measures.weight(path, keep, named) is counts
+    found = [measures.counts(path, keep, named, new=new) for new in (False, True)]
+    assert found == [*counts]
 
 
 PYTEST = "[tool.pytest.ini_options]\nx = 1\n"
 
 
 @pytest.mark.parametrize(
-    ("path", "old", "new", "said"),
+    ("path", "old", "new", "counts"),
     [
-        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}, "v": 2}',
-         '{"v": 2, "scripts": {"test": "jest"}}'),
-        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"b": "c", "test": "jest"}}',
-         None),
-        ("web/package.json", "{}", '{"jest": {"testPathIgnorePatterns": ["a"]}}', "{}"),
-        ("package.json", '{"v": 1}', '{"v": 2}', None),
-        ("package.json", '{"v": 1}', "{", '{"v": 1}'),
-        ("package.json", '{"scripts": {}}', '{"scripts": 1}', '{"scripts": {}}'),
-        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", f"[project]\nv = 2\n\n{PYTEST}", None),
-        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", "[project]\nv = 2\n",
-         f"[project]\nv = 2\n\n{PYTEST}"),
-        ("pyproject.toml", "[project]\n", f"[project]\n\n{PYTEST}", "[project]\n"),
-        ("setup.cfg", "[flake8]\na = 1\n", "[flake8]\na = 2\n", "[flake8]\na = 1\n"),
-        ("a.py", "1", "2", None),
+        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}', True),
+        ("package.json", '{"scripts": {"a": "b"}}', '{"scripts": {"c": "d", "a": "b"}}', False),
+        ("web/package.json", "{}", '{"jest": {"testPathIgnorePatterns": ["a"]}}', True),
+        ("package.json", '{"v": 1}', '{"v": 2}', False),
+        ("package.json", '{"v": 1}', "{", True),
+        ("package.json", '{"scripts": {"a": "b"}}', '{"scripts": 1}', True),
+        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", f"[project]\nv = 2\n\n{PYTEST}", False),
+        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", "[project]\nv = 2\n", True),
+        ("setup.cfg", "[flake8]\na = 1\n", "[flake8]\na = 2\n", True),
+        ("a.py", "1", "2", False),
     ],
-)  # fmt: skip
-def test_of_some_files_a_part_counts(path: str, old: str, new: str, said: str | None) -> None:
-    found = measures.part(path, old.encode(), new.encode())
-    if said is None or not path.endswith(".json"):
-        assert found == (said and said.encode())
-    else:
-        assert found and json.loads(found) == json.loads(said)
+)
+def test_of_some_files_a_part_counts(path: str, old: str, new: str, counts: bool) -> None:
+    assert measures.differs(path, old.encode(), new.encode()) is counts
 
 
 def test_what_is_to_be_looked_at_is_ranked_by_risk() -> None:

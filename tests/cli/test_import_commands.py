@@ -10,8 +10,6 @@ import pytest
 import kern as package
 from tests.conftest import Fake, Git, Kern
 
-TODO = "- [ ] one\n  - [ ] part\n- [x] two\n- [ ] add a greeting\n"
-
 
 def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_text()
@@ -30,21 +28,6 @@ def add(folder: Path, text: str, *argv: str) -> "subprocess.CompletedProcess[str
         start_new_session=True,
         check=False,
     )
-
-
-def test_a_list_is_shown_as_a_change_and_added_after_a_yes(repo: Path) -> None:
-    before = spec(repo)
-    shown = add(repo, TODO, "-n")
-    assert shown.returncode == 0
-    assert "+- [ ] one\n+  - [ ] part\n" in shown.stdout and "SPEC.md is unchanged" in shown.stdout
-    assert shown.stderr == "left out, done or in SPEC.md already: 2\n"
-    nobody = add(repo, TODO)
-    assert nobody.returncode == 2 and "not a terminal" in nobody.stderr
-    assert "--yes" in nobody.stderr and spec(repo) == before
-    (below := repo / "deep").mkdir()
-    assert add(below, TODO, "--yes").stdout.endswith("added 2 tasks to SPEC.md; next: kern -n\n")
-    assert spec(repo) == f"{before}- [ ] one\n  - [ ] part\n"
-    assert add(repo, TODO, "--yes").stdout == "SPEC.md is unchanged\n"
 
 
 def test_the_first_tasks_begin_the_file(repo: Path) -> None:
@@ -70,9 +53,8 @@ def test_the_commit_names_the_issue(repo: Path, git: Git, kern: Kern, fake: Fake
     ("argv", "said"),
     [
         (["--from", "a.txt"], "hint: kern add - < FILE"),
-        (["text", "--yes"], "go with -"),
         (["-", "--gate", "true"], "go with -"),
-        ([], "the task says nothing"),
+        (["-"], "lists no tasks"),
     ],
 )
 def test_what_names_no_list_is_told(repo: Path, kern: Kern, argv: list[str], said: str) -> None:

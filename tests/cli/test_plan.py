@@ -1,14 +1,12 @@
 """A goal in, tasks out: kern plan, kern --until-done, kern improve, with the scripted agent."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import HERE, PATIENCE_S, Fake, Git, Inline, Kern, wait_for
+from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
 LIST = """The gap: there is no greeting.
 
@@ -44,32 +42,11 @@ def test_the_example_that_init_wrote_makes_room_for_the_plan(
     assert "sign-up" not in fake.calls[0]["prompt"]
 
 
-def test_a_goal_comes_from_a_file_or_from_standard_input(
-    repo: Path, fake: Fake, kern: Kern, tmp_path: Path
-) -> None:
-    fake.script(planner=[{"result": LIST}])
-    (repo / "goal.md").write_text("Two files.\n\nOne says hi.\n")
-    assert kern("plan", "goal.md", "-n").code == 0
-    assert "Two files.\n\nOne says hi." in fake.calls[-1]["prompt"]
-    done = subprocess.run(
-        [sys.executable, "-m", "kern", "plan", "-", "-n"],
-        cwd=repo,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
-        input=b"from \xff stdin\n",
-        capture_output=True,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "from \ufffd stdin" in fake.calls[-1]["prompt"]
-
-
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
         (["plan", "-n"], "no goal"),
         (["plan", " ", "-n"], "says nothing"),
-        (["plan", "none.md", "-n"], "none.md"),
-        (["plan", "x" * 100_001, "-n"], "characters"),
         (["plan", "x"], "--yes"),
         (["--until-done"], "no goal"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kern.cli.skill import OFFERED
+from kern.cli.offers import OFFERED
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern, wait_for
 from tests.kit.actions import Runner
 from tests.kit.stable import Stable
@@ -191,8 +191,8 @@ def test_a_question_is_answered_beside_the_run_by_the_json_that_notify_was_given
         (b"rubbish", "no JSON object"),
         (b"[" * 5000, "no JSON object"),
         (b" " * (1 << 20) + b"{}", "at most 1 MiB"),
-        (notice, "no answer is in it"),
-        ({**notice, "answer": 1}, "are texts"),
+        (notice, "and an answer"),
+        ({**notice, "answer": 1}, "and an answer"),
         ({**notice, "answer": "x" * 400}, "at most 300 characters"),
         ({**notice, "answer": "x", "why": "which?"}, "not open any more"),
         # Of a run's end, the first of them answered meanwhile.

@@ -22,24 +22,6 @@ def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_bytes().decode("utf-8", "surrogateescape")
 
 
-def test_what_is_refused_is_a_usage_error_with_a_hint_and_changes_nothing(
-    repo: Path, kern: Kern
-) -> None:
-    text = "- [ ] first thing\n- [ ] first other\n- [~] third\n"
-    write(repo, text)
-    for argv, said in (
-        (("add", "First  Thing"), "there already: 1: first thing"),
-        (("retry", "first"), "   2  first other"),
-        (("retry", "nobody"), "no task is named"),
-        (("retry", "third"), "in progress: 3: third"),
-    ):
-        ran = kern(*argv)
-        assert (ran.code, ran.out) == (2, ""), argv
-        assert said in ran.err
-        assert "hint: " in ran.err
-        assert spec(repo) == text
-
-
 def edited(kern: Kern, script: str) -> Ran:
     """With an editor that runs the script; the copy is $1."""
     return kern("edit", env={"VISUAL": "", "EDITOR": f"sh -c '{script}' sh"})

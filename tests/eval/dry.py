@@ -8,7 +8,6 @@ The last two are a cheater's, who does the same in each attempt.
 
 import json
 import shlex
-import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +17,10 @@ from tests.eval import repository
 from tests.eval.arms import BARE
 from tests.eval.rows import Cell
 from tests.eval.task import Change, Task
+from tests.kit import stand_in
 
 _CHEATS = ("planted", "emptied")
 _PARTS = ("right", "wasted", *_CHEATS)
-_FAKE = Path(__file__).resolve().parents[1] / "kit" / "fake_claude.py"
 _PASSES = (
     "import unittest\n\n\nclass Passes(unittest.TestCase):\n    def test(self):\n        pass\n"
 )
@@ -39,10 +38,9 @@ def stage(task: Task, cell: Cell, folder: Path) -> Mapping[str, str]:
     (place / "change").mkdir(parents=True, exist_ok=True)
     gone = [f"rm -f {shlex.quote(path)}" for path, text in change.items() if text is None]
     work = [f"cp -R '{place}/change/.' .", *gone]
-    program = place / "claude"
-    fake = f"#!{sys.executable} -IS\n{_FAKE.read_text().partition(chr(10))[2]}"
-    program.write_text(_alone(task, work) if cell.arm == BARE else fake)
-    program.chmod(0o755)
+    program = stand_in.settle(place) / "bin/claude"
+    if cell.arm == BARE:
+        program.write_text(_alone(task, work))
     (place / "script.json").write_text(json.dumps(_steps(task, work, wasted=chosen == "wasted")))
     return {
         "FAKE_CLAUDE": str(place),

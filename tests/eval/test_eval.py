@@ -1,7 +1,6 @@
 """The evaluation as its users run it, with the stand-in for the agent."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -11,7 +10,7 @@ from tests.conftest import wait_for
 from tests.eval import arms, bare, repository, rows
 from tests.eval.__main__ import main
 from tests.eval.arms import BARE, OWN
-from tests.eval.cell import NotPlayed, Play
+from tests.eval.cell import Play
 from tests.eval.dry import stage
 from tests.eval.suites import MICRO
 
@@ -66,13 +65,6 @@ def test_what_is_right_is_graded_and_what_was_right_and_thrown_away_is_counted(
     assert wasted.finished and wasted.wasted_correct == 1 and wasted.attempts == {"own word": 1}
 
 
-@pytest.mark.slow
-def test_a_budget_that_is_used_up_is_an_end(tmp_path: Path) -> None:
-    play = Play("micro", "", "dry", stage, 0.015)
-    row = play.row(TASKS["notes/quoting"], arms.arm(OWN), 3, tmp_path / "cell")
-    assert (row.end, row.finished, row.false_done, row.budget) == ("budget", False, False, 0.015)
-
-
 @pytest.mark.parametrize(
     ("last", "end"), [("DONE", "done"), ("**NOT DONE:** no", "blocked"), ("I did it.", "done")]
 )
@@ -91,21 +83,6 @@ def test_the_bare_agent_is_done_where_it_does_not_say_otherwise(
     assert "Add drop.sh NUMBER" in prompt and "- [ ]" not in prompt
     argv = repository.git(tmp_path / "project", "show", "HEAD:args")
     assert "--model opus --effort high --max-budget-usd 0.5" in argv
-
-
-def test_kern_is_strict_but_with_a_task_that_is_to_change_a_test() -> None:
-    task = TASKS["notes/quoting"]
-    assert task.tree["kern.toml"].startswith("strict_tests = true\n[gates]")
-    told = replace(task, solution={"test.sh": "exit 0\n"})
-    assert told.tree["kern.toml"].startswith("[gates]")
-
-
-@pytest.mark.slow
-def test_a_run_that_says_nothing_about_its_arm_leaves_no_row(tmp_path: Path) -> None:
-    play = Play("micro", "", "", stage)
-    broken = replace(TASKS["notes/quoting"], settings="[gates]\ntest = 'false'\n")
-    with pytest.raises(NotPlayed, match="gate test is red before any task"):
-        play.row(broken, arms.arm(OWN), 1, tmp_path / "cell")
 
 
 def test_an_arm_is_a_folder_of_prompts(tmp_path: Path) -> None:

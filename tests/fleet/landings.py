@@ -86,7 +86,7 @@ class Project:
         sh(self.root, f"git branch -f {name} {commit}")
         files = (place / "SPEC.md", learnings)
         documents = [file.read_text() if file.exists() else "" for file in files]
-        job, proved = Job(task.key, 1, sha, name, 1), "verified by gate check"
+        job, proved = Job(task.key, sha, name, 1), "verified by gate check"
         return Work(job, 0, commit, spec=documents[0], learnings=documents[1], proved=proved)
 
     def land(self, *works: Work, fleet: Fleet | None = None, **chosen: Any) -> list[str]:
@@ -95,11 +95,11 @@ class Project:
         with nullcontext() if fleet else own.stack:
             for one in works:
                 settled = len(own.settled)
-                own.back.clear()
+                own.again.clear()
                 own.queue.append(one)
                 while own.queue:
                     own.land()
-                end = LANDED if len(own.settled) > settled else BACK if own.back else DROPPED
+                end = LANDED if len(own.settled) > settled else BACK if own.again else DROPPED
                 ends.append(end)
         return ends
 

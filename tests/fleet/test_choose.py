@@ -22,10 +22,8 @@ def order(text: str, busy: Collection[str] = (), passed_over: Collection[str] = 
     taken = {key(spec, one) for one in busy}
     over = {key(spec, one) for one in passed_over}
     found = []
-    while choice := choose(spec, taken, over):
-        number, task = choice
+    while task := choose(spec, taken, over):
         found.append(task.text)
-        assert spec.tasks[number - 1] == task
         taken.add(task.key)
     return found
 

@@ -40,24 +40,22 @@ def jobs(repo: Path, git: Git, count: int) -> list[Job]:
     git("commit", "--quiet", "--all", "--message=tasks")
     documents, head = (("SPEC.md", (repo / "SPEC.md").read_text()),), git("rev-parse", "HEAD")
     return [
-        Job(key := Key("", name), at, head, work.branch("main", key), at, "run1", "main", documents)
+        Job(key := Key("", name), head, work.branch("main", key), at, "run1", "main", documents)
         for at, name in enumerate(names, 1)
     ]
 
 
 def test_where_a_worker_is_lost_its_task_comes_back_once_and_a_lost_scheduler_is_told(
-    repo: Path, git: Git, fake: Fake, dask: LocalCluster
+    repo: Path, git: Git, fake: Fake, dask: LocalCluster, central: Path
 ) -> None:
     fake.script(research=[{"sleep": 0.5, "result": "- Files: a.txt:1-1\n\nREADY"}])
     asked = jobs(repo, git, 4)
-    git("init", "--quiet", "--bare", "central.git", cwd=repo.parent)
     where = dask.address
-    found = cluster.Cluster(where, remote=str(repo.parent / "central.git"))
-    found.repo = open_at(repo)
+    found = cluster.Cluster(where, open_at(repo))
     found.connect()
     try:
         with ThreadPoolExecutor(3) as pool:
-            futures = [pool.submit(found.carry, job) for job in asked[:3]]
+            futures = [pool.submit(found.carry_out, job) for job in asked[:3]]
             wait_for(lambda: len(fake.calls) >= 2)
             dask.kill_worker(0)
             dask.begin_worker()
@@ -69,17 +67,17 @@ def test_where_a_worker_is_lost_its_task_comes_back_once_and_a_lost_scheduler_is
         assert dask.scheduler
         dask.scheduler.kill()
         dask.scheduler.wait()
-        assert f"is the scheduler {where} there?" in found.carry(asked[3]).hint
+        assert f"is the scheduler {where} there?" in found.carry_out(asked[3]).hint
     finally:
         found.close()
 
 
-def test_a_scheduler_that_is_not_there_is_told() -> None:
+def test_a_scheduler_that_is_not_there_is_told(repo: Path, central: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         where = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(UsageError, match=f"no dask scheduler answers at {where}"):
-        cluster.Cluster(where, patience=0.5).connect()
+        cluster.Cluster(where, open_at(repo), patience=0.5).connect()
 
 
 # ---------------------------------------------------------------- without dask
@@ -89,8 +87,8 @@ class Watched(cluster.Cluster):
     """Notes what is sent, and is its own worker."""
 
     def __init__(self, repo: Path) -> None:
-        super().__init__("", remote=str(repo.parent / "central.git"))
-        self.repo, self.sent = open_at(repo), list[str]()
+        super().__init__("", open_at(repo))
+        self.sent = list[str]()
         self.times = 1  # more: dask has begun it anew
 
     def submit(self, text: str) -> Future[str]:
@@ -103,6 +101,7 @@ class Watched(cluster.Cluster):
 @pytest.fixture
 def central(repo: Path, git: Git, tmp_path: Path) -> Path:
     git("init", "--quiet", "--bare", "central.git", cwd=tmp_path)
+    git("remote", "add", "kern", str(tmp_path / "central.git"))
     return tmp_path / "central.git"
 
 
@@ -115,7 +114,7 @@ def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
     kept = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "kept")
     asked = replace(asked, kept=kept)
     carry.times = 2
-    came = carry.carry(asked)
+    came = carry.carry_out(asked)
     assert (came.code, came.fault, came.under_way) == (0, "", False)
     assert came.commit == git("rev-parse", f"refs/heads/{asked.branch}")
     assert git("rev-list", "--count", f"{asked.base}..{came.commit}") == "1"
@@ -139,16 +138,16 @@ def test_a_killed_task_is_resumed_and_on_a_new_base_begun_anew(
     repo: Path, git: Git, fake: Fake, central: Path
 ) -> None:
     good = {"run": ["echo work > work.txt"], "result": "Wrote it.\n\nSUCCESS"}
-    fake.script(implement=[{"kill": "parent", "result": ""}, good])
+    fake.script(implement=[{"kill": "worker", "result": ""}, good])
     carry, (asked,) = Watched(repo), jobs(repo, git, 1)
-    first = carry.carry(asked)
+    first = carry.carry_out(asked)
     assert (first.commit, first.under_way) == ("", True)
-    assert carry.carry(asked).commit
+    assert carry.carry_out(asked).commit
     assert fake.stages == ["research", "implement", "implement", "commit"]
     (repo / "own.txt").write_text("theirs\n")
     git("commit", "--quiet", "--all", "--message=moved")
     asked = replace(asked, base=git("rev-parse", "HEAD"))
-    assert git("rev-parse", f"{carry.carry(asked).commit}^") == asked.base
+    assert git("rev-parse", f"{carry.carry_out(asked).commit}^") == asked.base
     assert fake.stages[4:] == ["research", "implement", "commit"]
 
 
@@ -157,7 +156,7 @@ def test_attempts_come_along_and_none_here_is_overwritten(
 ) -> None:
     fails = {"run": ["echo x > x"], "result": "FAILED: no"}
     fake.script(implement=[fails, {"result": "SKIPPED: no a.txt"}])
-    came = Watched(repo).carry(jobs(repo, git, 1)[0])
+    came = Watched(repo).carry_out(jobs(repo, git, 1)[0])
     assert came.commit == "" and "Attempt 1" in came.spec
     (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
     assert "x" in git("ls-tree", "--name-only", ref).split()
@@ -165,6 +164,7 @@ def test_attempts_come_along_and_none_here_is_overwritten(
 
 
 def test_a_remote_that_is_not_there_is_told(repo: Path, git: Git) -> None:
+    git("remote", "add", "kern", str(repo.parent / "gone.git"))
     carry, (asked,) = Watched(repo), jobs(repo, git, 1)
-    assert "git push failed" in carry.carry(asked).fault
+    assert "git push failed" in carry.carry_out(asked).fault
     assert carry.sent == []

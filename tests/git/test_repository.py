@@ -10,7 +10,7 @@ from kern.git import environment, history, landing, refs, repository
 from kern.git.environment import GitFailed
 from kern.git.repository import Entry, Repo
 from kern.model import Key
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Git
 
 KEY = Key("", "add a greeting")
 
@@ -42,32 +42,6 @@ def test_what_is_no_working_tree_is_refused_with_the_reason(
     with pytest.raises(UsageError, match="dubious ownership") as raised:
         repository.open_at(repo)
     assert "safe.directory" in raised.value.hint
-
-
-def test_no_variable_changes_what_kern_reads_or_loses_a_file(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    (repo / ".gitignore").write_text("build/\n")
-    commit(git, repo, "rules")
-    git("config", "core.autocrlf", "input")
-    for folder in ("build", ".venv"):
-        (repo / folder).mkdir()
-        (repo / folder / "mine.txt").write_text("mine\n")
-    (repo / ".venv" / ".gitignore").write_text("*\n")
-    wrote = "printf 'a\\r\\n' > new.crlf; rm -f .gitignore; echo x >> a.txt"
-    fake.script(
-        implement=[
-            {"run": [wrote], "result": "FAILED: no"},
-            {"run": ["echo x >> a.txt; printf 'a\\r\\n' > new.crlf"], "result": "SUCCESS"},
-        ]
-    )
-    ran = kern("1", "0", env={"GIT_LITERAL_PATHSPECS": "1", "GIT_CONFIG": "/nowhere/none"})
-    assert ran.code == 0, ran.err
-    assert (repo / "build" / "mine.txt").read_text() == "mine\n"
-    assert (repo / ".venv" / "mine.txt").read_text() == "mine\n"
-    assert git("show", "--format=", "--name-only") == "SPEC.md\na.txt\nnew.crlf"
-    assert git("cat-file", "-s", "HEAD:new.crlf") == "2"
-    assert git("status", "--porcelain") == ""
 
 
 def test_what_is_a_person_s_own_stays_in_the_environment() -> None:

@@ -16,9 +16,6 @@ Tools have claude's names; a CLI that asks below `/NAME` gets its own (`tests/ki
 
 With "tokens" a turn says how many its request had: with many the agent has it summed up, and the
 script goes on with its next conversation.
-
-As a program, `python -m tests.kit.scripted_server SCRIPT.json [DELAY]` prints its port and serves
-until it is killed; `GET /requests` then lists the stage, size and tools of what was asked.
 """
 
 import contextlib
@@ -27,12 +24,10 @@ import re
 import socket
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -139,10 +134,6 @@ class ScriptedServer:
         """At most until the server ends."""
         self._closing.wait(seconds)
 
-    def summary(self) -> list[dict[str, Any]]:
-        with self._lock:
-            return [{"stage": r.stage, "size": r.size, "tools": r.tools} for r in self.requests]
-
 
 def _conversations(stage: str, value: Sequence[Any]) -> list[list[Turn]]:
     """One list of turns counts as one conversation that every process of the stage plays."""
@@ -206,8 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(Answer(b""))
 
     def do_GET(self) -> None:
-        known = urlsplit(self.path).path == "/requests"
-        self._send_json(200, self.server.script.summary() if known else {})
+        self._send_json(200, {})
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -262,16 +252,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")  # no socket outlives its answer
         self.end_headers()
         self.wfile.write(answer.body)
-
-
-def main() -> None:
-    script = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    delay = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
-    with contextlib.suppress(KeyboardInterrupt), ScriptedServer(script, delay) as server:
-        print(server.port, flush=True)
-        while True:
-            time.sleep(3600)
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent.parent
-INTERRUPT = "\x03"
 _PATIENCE_S = 120.0
 
 

@@ -87,16 +87,16 @@ def test_a_file_is_written_anew_with_each_entry_once_and_what_stands_above_them(
     [
         (
             "- L3 +x -0 Use tabs.",
-            "line 3 is no entry of at most 4000 characters, and not read: - L3 +x -0 Use tabs.",
+            "line 3 is no entry, and not read: - L3 +x -0 Use tabs.",
         ),
         (
             "<<<<<<< HEAD",
-            "line 3 is no entry of at most 4000 characters, and not read: <<<<<<< HEAD",
+            "line 3 is no entry, and not read: <<<<<<< HEAD",
         ),
-        ("of no use", "line 3 is no entry of at most 4000 characters, and not read: of no use"),
+        ("of no use", "line 3 is no entry, and not read: of no use"),
         (
             "- " + "x" * 1_000_000,
-            "line 3 is no entry of at most 4000 characters, and not read: - xx",
+            "line 3 is no entry, and not read: - xx",
         ),
         ("- L8 +0 -0 Greet late.", "line 4: L8 stands there a second time"),
         ("- L8 +0 -0 Use tabs.", "line 4: L8 stands there a second time"),

@@ -13,15 +13,17 @@ TEXTS = [
 ]
 
 
-def by_words(query: str, *worth: float) -> list[int]:
-    return ranked(TEXTS, query, worth, meaning=False)
+@pytest.fixture
+def words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "vectors", lambda: None)
 
 
+@pytest.mark.usefixtures("words_alone")
 def test_what_has_the_words_comes_in_any_form_the_best_first() -> None:
-    assert {*by_words("uploaded")} == {0, 1}
-    assert by_words("the") == [1, 0], "words that any text has count where there are no others"
-    assert by_words("the bucket", 0.1, 1.0, 1.0, 1.0) == [1, 0]
-    assert by_words("uploads of dates")[0] == 2
+    assert {*ranked(TEXTS, "uploaded")} == {0, 1}
+    assert ranked(TEXTS, "the") == [1, 0], "words that any text has count if there are no others"
+    assert ranked(TEXTS, "the bucket", (0.1, 1.0, 1.0, 1.0)) == [1, 0]
+    assert ranked(TEXTS, "uploads of dates")[0] == 2
     assert ranked([], "upload") == []
 
 
@@ -35,7 +37,7 @@ def test_meaning_finds_what_words_miss() -> None:
     if search.vectors() is None:
         pytest.skip("needs kern[semantic]")
     texts = [*TEXTS, "The dog barks at the postman.", "Files are sent again after an outage."]
-    assert 5 not in by_words("upload")
+    assert 5 not in search._by_words(texts, "upload")
     assert 5 in ranked(texts, "upload")[:4]
 
 

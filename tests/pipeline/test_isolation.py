@@ -1,6 +1,5 @@
 """Who decides what the sandbox is: the person."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,8 @@ from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.errors import UsageError
 from kern.git.repository import open_at
-from kern.person import Holding, Mode, Person
+from kern.person import Holding, Person
 from kern.pipeline import isolation, preflight
-from kern.sandbox.confine import Sandbox
-from kern.sandbox.means import Means, Overlays
-from kern.sandbox.wall import Tree
-from kern.system import workspace
 from tests.conftest import Git
 
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
@@ -43,27 +38,6 @@ def test_what_a_repository_asks_for_beyond_what_is_open_is_named_with_what_to_pa
     few = Holding(network=("a.org",))
     (line,) = person.refused(few, {"network": ("a.org", "b.org")})
     assert line.endswith('network = ["a.org", "b.org"]')
-
-
-def test_that_the_disk_bears_no_overlay_is_said(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, tmp_path, tmp_path)
-    sandbox, theirs = Sandbox(tree, tmp_path, tmp_path, means=Means.BWRAP), config.parse(b"")
-    for overlays in Overlays:
-        said = isolation.notices(replace(sandbox, overlays=overlays), Person(), theirs)
-        assert any("no overlay can lie" in one for one in said) is (overlays is Overlays.NONE)
-
-
-def test_the_environment_says_whether_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KERN_SANDBOX")
-    assert isolation.mode() is Mode.AUTO
-    monkeypatch.setenv("KERN_SANDBOX", "off")
-    assert isolation.mode() is Mode.OFF
-
-
-def test_what_the_persons_file_opens() -> None:
-    hosts = ("*.a.com", "[::1]:1", "a_b:80")
-    full = person.parse(f'[sandbox]\nread = ["~/d"]\nnetwork = {[*hosts]}')
-    assert full.holding == Holding(("~/d",), network=hosts)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +84,7 @@ def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Pat
     git("config", "--global", "include.path", "~/work.gitconfig")
     git("config", "--global", "core.excludesFile", "~/ignored")
     git("config", "core.hooksPath", str(tmp_path / "hooks"))
-    wanted = isolation.wanted(open_at(repo), workspace.scope(repo, "main"), [], Person())
+    wanted = isolation.wanted(open_at(repo), [], Person())
     assert {home / "work.gitconfig", home / "ignored", tmp_path / "hooks"} <= {*wanted.programs}
 
 

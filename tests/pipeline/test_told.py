@@ -2,19 +2,14 @@
 
 from pathlib import Path
 
+from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Inline
-
-
-def settings(repo: Path, git: Git, text: str) -> None:
-    (repo / "kern.toml").write_text(text)
-    git("add", "--all")
-    git("commit", "--quiet", "--message=settings")
 
 
 def test_the_contract_is_apart_from_the_prompt_and_long_stages_have_the_task_in_both(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    settings(repo, git, "[gates]\ncheck = 'true'\n")
+    toml(repo, git, "[gates]\ncheck = 'true'\n")
     assert inline(1).code == 0
     research, implement, commit = fake.calls
     for call, who in ((research, "research"), (implement, "implement"), (commit, "commit")):
@@ -49,7 +44,8 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
     (repo / "lib").mkdir()
     (repo / "lib" / "a.txt").write_text("")
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it is polite\n")
-    settings(repo, git, "")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=guidance")
     fake.script(
         research=[{"result": "- Files: lib/a.txt (new)\n\nREADY"}],
         implement=[

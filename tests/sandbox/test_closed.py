@@ -14,7 +14,6 @@ from kern.pipeline import isolation
 from kern.sandbox import closed
 from kern.sandbox.confine import Sandbox, unheld
 from kern.sandbox.wall import Kind
-from kern.system import workspace
 from tests.sandbox.test_wall import needs_bwrap
 
 VARIABLE = 'DATABASE_URL is not passed on: [sandbox] env = ["DATABASE_URL"]'
@@ -43,8 +42,7 @@ def held(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     (home / ".local/bin").mkdir(parents=True)  # empty, and no more is missing there
     (repo / "a.c").write_text(f'#include "{home}/data/in.csv"\n')
     monkeypatch.setenv("DATABASE_URL", "postgres://mine")
-    scope = workspace.scope(repo, "main")
-    wanted = isolation.wanted(open_at(repo), scope, [], Person())
+    wanted = isolation.wanted(open_at(repo), [], Person())
     with isolation.ready(wanted, Mode.BWRAP, lambda event: None) as held:
         yield held
 

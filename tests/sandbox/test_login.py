@@ -1,4 +1,6 @@
-"""An agent's login in its sandbox, as files on the disk."""
+"""An agent's login in its sandbox, as files on the disk: tokens alone come back, and no word of a
+command.
+"""
 
 import json
 import os
@@ -8,6 +10,8 @@ import pytest
 
 from kern.model import Needs
 from kern.sandbox import login
+from kern.sandbox.login import renewed
+from kern.sandbox.wall import Access
 
 
 @pytest.fixture
@@ -18,7 +22,8 @@ def place(tmp_path: Path) -> tuple[Needs, Path, Path]:
     (home / ".claude/cred.json").write_text(token("1"))
     (home / ".claude.json").write_text('{"primaryApiKey": "k", "history": ["secret"]}')
     needs = Needs(
-        (f"{home}/.claude/cred.json",), excerpts={f"{home}/.claude.json": ("primaryApiKey",)}
+        (f"{home}/.claude/cred.json",),
+        excerpts={f"{home}/.claude.json": ("primaryApiKey", "other")},
     )
     return needs, home, own
 
@@ -27,44 +32,51 @@ def token(text: str, **more: str) -> str:
     return json.dumps({"oauth": {"accessToken": text, **more}})
 
 
-def test_it_is_laid_and_what_was_renewed_comes_back(place: tuple[Needs, Path, Path]) -> None:
-    needs, home, own = place
-    login.lay(needs, home, own)
-    mount, link = login.mounts(needs, home, own)
-    assert link.target == home / ".claude.json"
+def lay(needs: Needs, home: Path, own: Path) -> Path:
+    """The file that a child has in the place of its login."""
+    (mount,) = (one for one in login.lay(needs, home, own) if one.access is Access.WRITE)
     assert mount.target == home / ".claude" and mount.source
-    copy = mount.source / "cred.json"
+    return mount.source / "cred.json"
+
+
+def test_it_is_laid_and_what_was_renewed_comes_back(place: tuple[Needs, Path, Path]) -> None:
+    _, home, own = place
+    copy = lay(*place)
     assert json.loads(copy.read_text()) == json.loads(token("1"))
+    assert home / ".claude.json" in {one.target for one in login.lay(*place)}
     assert json.loads((own / ".claude.json").read_text()) == {"primaryApiKey": "k"}
     copy.unlink()
     copy.write_text(token("2", helper="evil"))  # renamed over, as some do
-    login.lay(needs, home, own)
+    (home / ".claude.json").write_text("[" * 100_000)
+    lay(*place)
     assert json.loads((home / ".claude/cred.json").read_text()) == {"oauth": {"accessToken": "2"}}
     assert "helper" not in copy.read_text()
+    assert (own / ".claude.json").read_text() == "{}"
 
 
-def test_what_the_persons_own_session_renewed_counts(place: tuple[Needs, Path, Path]) -> None:
-    needs, home, own = place
-    login.lay(needs, home, own)
-    copy = login.mounts(needs, home, own)[0].source
-    assert copy
-    (copy / "cred.json").write_text(token("2"))
-    (home / ".claude/cred.json").write_text(token("3"))
-    login.lay(needs, home, own)
-    assert "3" in (home / ".claude/cred.json").read_text()
-    assert "3" in (copy / "cred.json").read_text()
+def test_what_the_persons_own_session_renewed_counts_and_a_link_stays_one(
+    place: tuple[Needs, Path, Path],
+) -> None:
+    cred = place[1] / ".claude/cred.json"
+    copy = lay(*place)
+    copy.write_text(token("2"))
+    cred.rename(cred.with_name("dotfile"))
+    cred.symlink_to("dotfile")
+    cred.write_text(token("3"))
+    lay(*place)
+    assert "3" in cred.read_text() and "3" in copy.read_text()
+    copy.write_text(token("4"))
+    lay(*place)
+    assert cred.is_symlink() and "4" in cred.read_text()
 
 
 @pytest.mark.parametrize("left", ["link", "pipe", "folder", "nonsense", "endless", "nothing"])
 def test_what_an_agent_left_in_its_place_comes_back_as_nothing(
     place: tuple[Needs, Path, Path], left: str
 ) -> None:
-    needs, home, own = place
+    home = place[1]
     (home / ".ssh").write_text(token("stolen"))
-    login.lay(needs, home, own)
-    source = login.mounts(needs, home, own)[0].source
-    assert source
-    copy = source / "cred.json"
+    copy = lay(*place)
     copy.unlink()
     if left == "link":
         copy.symlink_to(home / ".ssh")
@@ -77,19 +89,48 @@ def test_what_an_agent_left_in_its_place_comes_back_as_nothing(
     elif left == "endless":
         copy.touch()
         os.truncate(copy, 1 << 40)
-    login.lay(needs, home, own)
+    lay(*place)
     assert (home / ".claude/cred.json").read_text() == token("1")
     assert (home / ".ssh").read_text() == token("stolen")
     assert copy.read_text() == token("1") and not copy.is_symlink()
 
 
-def test_a_login_that_is_a_link_stays_one(place: tuple[Needs, Path, Path]) -> None:
-    needs, home, own = place
-    (home / ".claude/cred.json").rename(home / "dotfile")
-    (home / ".claude/cred.json").symlink_to(home / "dotfile")
-    login.lay(needs, home, own)
-    source = login.mounts(needs, home, own)[0].source
-    assert source
-    (source / "cred.json").write_text(token("2"))
-    login.lay(needs, home, own)
-    assert (home / ".claude/cred.json").is_symlink() and "2" in (home / "dotfile").read_text()
+OLD = {"claudeAiOauth": {"accessToken": "a", "refreshToken": "r", "expiresAt": 1, "plan": "max"}}
+NEW = {"accessToken": "b", "refreshToken": "s", "expiresAt": 2}
+OAUTH = {"access": "b", "refresh": "s", "expires": 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "back"),
+    [
+        (OLD, {"claudeAiOauth": NEW}, {"claudeAiOauth": {**NEW, "plan": "max"}}),
+        # given up: the person's own login stays
+        (OLD, {"claudeAiOauth": {"accessToken": "", "refreshToken": "", "expiresAt": 0}}, OLD),
+        (OLD, {"gateway": {"url": "http://evil"}}, OLD),
+        (OLD, {"claudeAiOauth": {"accessToken": {"a": "b"}, "plan": "free"}}, OLD),
+        # a key that would be run as a command, and a server that would be asked for settings
+        (
+            {"x": {"type": "api_key", "key": "k"}},
+            {
+                "x": {"type": "api_key", "key": "!sh evil"},
+                "https://evil": {"type": "wellknown", "key": "k", "token": "t"},
+            },
+            {"x": {"type": "api_key", "key": "k"}},
+        ),
+        (
+            {"x": {"type": "oauth", "access": "a", "refresh": "r", "expires": 1}},
+            {"x": {"type": "api_key", **OAUTH}},
+            {"x": {"type": "oauth", **OAUTH}},
+        ),
+    ],
+)
+def test_of_a_renewed_login_the_tokens_come_back(
+    before: object, after: object, back: object
+) -> None:
+    assert json.loads(renewed(json.dumps(before), json.dumps(after))) == back
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", "1", "[" * 100_000])
+def test_what_is_no_login_changes_nothing(broken: str) -> None:
+    assert renewed(json.dumps(OLD), broken) == json.dumps(OLD)
+    assert renewed(broken, json.dumps(OLD)) == broken

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,7 @@ import pytest
 from kern.git.repository import open_at, outermost
 from kern.git.room import Room
 from kern.person import Holding, Mode
-from kern.pipeline.hidden import lay
-from kern.sandbox import confine, wall
+from kern.sandbox import closed, confine, wall
 from kern.sandbox.confine import Sandbox, chosen
 from kern.sandbox.means import Overlays
 from kern.sandbox.wall import Kind, Tree
@@ -46,6 +46,22 @@ def room_of(root: Path) -> Room:
     return Room(repo, "room", repo, outermost(repo))
 
 
+def filled(root: Path, tree: str, git: Git) -> Room:
+    room = room_of(root)
+    room.fill(git("rev-parse", tree, cwd=root))
+    return room
+
+
+def seen_in(
+    sandbox: Sandbox, room: Room, command: str, laid: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    seen = wall.Room(room.tree, room.index, room.over, room.mounts, laid=laid)
+    confined = sandbox.confine(Kind.CHECK, ["sh", "-c", command], os.environ, room=seen)
+    return subprocess.run(
+        confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
+    )
+
+
 @pytest.fixture(params=["as it is", "read-only"])
 def here(request: pytest.FixtureRequest, repo: Path, git: Git, tmp_path: Path) -> tuple[Room, Run]:
     """With overlays as the machine has them, and where it has none."""
@@ -63,14 +79,7 @@ def here(request: pytest.FixtureRequest, repo: Path, git: Git, tmp_path: Path) -
         sandbox = replace(sandbox, overlays=Overlays.NONE)
     room = room_of(repo)
 
-    def run(command: str) -> "subprocess.CompletedProcess[str]":
-        seen = wall.Room(room.tree, room.index, room.over, room.mounts)
-        confined = sandbox.confine(Kind.CHECK, ["sh", "-c", command], os.environ, room=seen)
-        return subprocess.run(
-            confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
-        )
-
-    return room, run
+    return room, partial(seen_in, sandbox, room)
 
 
 def test_exactly_the_tree_is_there_at_the_projects_path(
@@ -190,27 +199,20 @@ def test_a_filling_that_was_killed_is_made_anew(here: tuple[Room, Run], git: Git
         assert run("cat lib.py").stdout == "x = 1\n"
 
 
-@pytest.mark.parametrize("name", ["comma,colon:back\\slash and ümlaut"])
-def test_a_path_of_any_name(name: str, repo: Path, git: Git, tmp_path: Path) -> None:
-    root = tmp_path / name
+def test_a_path_of_any_name(repo: Path, git: Git, tmp_path: Path) -> None:
+    root = tmp_path / "comma,colon:back\\slash and ümlaut"
     repo.rename(root)
     (root / ".gitignore").write_text("o,u:t/\n")
     git("add", "--all", cwd=root)
     git("commit", "-qm", "begin", cwd=root)
     (root / "o,u:t").mkdir()
     (root / "o,u:t/x").write_text("x\n")
-    sandbox, room = held(root, tmp_path), room_of(root)
-    room.fill(git("rev-parse", "HEAD^{tree}", cwd=root))
-    seen = wall.Room(room.tree, room.index, room.over, room.mounts)
-    command = ["sh", "-c", "cat 'o,u:t/x' && echo y > 'o,u:t/y' && git status -s"]
-    confined = sandbox.confine(Kind.CHECK, command, os.environ, room=seen)
-    done = subprocess.run(
-        confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
-    )
+    command = "cat 'o,u:t/x' && echo y > 'o,u:t/y' && git status -s"
+    done = seen_in(held(root, tmp_path), filled(root, "HEAD^{tree}", git), command)
     assert done.stdout == "x\n", done.stderr
 
 
-def test_what_is_laid_over_it_leaves_by_no_link_and_goes_with_the_next_filling(
+def test_what_is_laid_over_it_leaves_by_no_link_and_leaves_the_room_as_it_is(
     repo: Path, git: Git, tmp_path: Path
 ) -> None:
     outside, hidden = tmp_path / "outside", tmp_path / "hidden"
@@ -225,22 +227,23 @@ def test_what_is_laid_over_it_leaves_by_no_link_and_goes_with_the_next_filling(
     (repo / "folder").mkdir()
     (repo / "folder/a").write_text("a\n")
     git("add", "--all")
-    room, tree = room_of(repo), git("write-tree")
-    room.fill(tree)
-    lay(hidden, room.tree)
-    laid = [room.tree / name for name in ("tests/sub/t.py", "own.txt", "folder")]
-    assert [one.read_text() for one in laid] == ["hidden\n"] * 3
+    tree = git("write-tree")
+    room = filled(repo, tree, git)
+    command = "cat tests/sub/t.py own.txt folder a.txt; echo x > own.txt; echo x > tests/new"
+    done = seen_in(held(repo, tmp_path), room, command, hidden)
+    assert done.stdout.split()[:3] == ["hidden"] * 3 and not done.returncode, done.stderr
     assert [one.name for one in outside.iterdir()] == ["own.txt"]
     assert (outside / "own.txt").read_text() == "outside\n"
-    room.fill(tree)
-    assert room.candidate() == tree
-    assert not (room.tree / "tests/sub").exists()
+    assert room.candidate() == tree and not (hidden / "tests/new").exists()
 
 
 def test_what_agents_see_is_known(repo: Path, tmp_path: Path) -> None:
     sandbox = held(repo, tmp_path)
-    opened = replace(sandbox, grants=Holding(read=(str(tmp_path / "home/data"),)))
-    (tmp_path / "link").symlink_to(repo)
-    for name, seen in (("home/a", False), ("home/data/a", True), ("link/a", True), ("b", False)):
-        assert opened.sees(tmp_path / name) is seen, name
-    assert sandbox.sees(Path("/usr/a")) and not sandbox.sees(tmp_path / "home/data/a")
+    for name in ("home/a", "home/data/a", "b"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    sandbox = replace(sandbox, grants=Holding(read=(f"{tmp_path}/home/data",), network=("*",)))
+    names = "home/a", "home/data/a", repo.name, "b"
+    child = sandbox.confine(Kind.WORKER, (), os.environ)
+    seen = closed.access(child, *(tmp_path / name for name in names))
+    assert [*map(bool, seen)] == [False, True, True, False]

@@ -1,12 +1,14 @@
-"""A stand-in for the agent: what fresh/fake/bin/claude is but for the login. It plays a story's
-script, and starts fast: json, re and subprocess take longer to import than all that most calls do.
+"""A stand-in for the agent: what fresh/fake/bin/claude is but for the login. It plays a script, and
+starts fast: json, re and subprocess take longer to import than all that most calls do.
 
 The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
 plays the k-th, the last one repeats; "STAGE WORDS" is for calls whose task holds the words. A step
 may hold, in this order: `wait` (for a file of that name in the folder; `NAME.waits` is there
-meanwhile), `run` (shell lines), `kill` (kern, with `signal`, 9 if not said, and `hang` seconds
-after it), `stdout` (raw) or a `result` (the answer) with `fields` of the result object; `exit`. A
-stage without steps, and an empty step, do what a good agent does.
+meanwhile), `stderr`, `run` (shell lines), `lines` (objects of the live stream), `acts` (tool calls
+with their input), each 0.3 s after the one before, `sleep` (seconds), `kill` (kern; or "worker",
+who called; with `signal`, 9 if not said, and `hang` seconds after it), `stdout` (raw) or a `result`
+(the answer) with `fields` of the result object and `events` before it; `exit`. A stage without
+steps, and an empty step, do what a good agent does.
 
 `kill-at` there holds two numbers: after the work of that call kern gets that signal. After a kill
 there is `killed`: who is then asked the same again says the same again.
@@ -65,7 +67,7 @@ def main() -> None:
         made = [SCAN(line, 0)[0] for line in calls]
         again = asked_again(made, stage, prompt)
         before = sum(call["key"] == key and not call["again"] for call in made) - again
-        call = {"stage": stage, "key": key, "again": again, "prompt": prompt}
+        call = {"stage": stage, "key": key, "again": again, "prompt": prompt, **how_called()}
         calls.write("".join(ENCODE(call, 0)) + "\n")
     steps = script.get(key) or [GOOD[stage]]
     step = steps[min(before, len(steps) - 1)] or GOOD[stage]
@@ -73,6 +75,16 @@ def main() -> None:
     if number == str(len(made) + 1):
         step = {**step, "kill": "parent", "signal": int(signal), "hang": 300}
     play(step, stage)
+
+
+def how_called() -> dict:
+    kept = ("KERN_", "GIT_", "CLAUDE_", "DISABLE_", "BASH_")
+    env = {name: value for name, value in os.environ.items() if name.startswith(kept)}
+    told, system = "--append-system-prompt-file", ""
+    if told in sys.argv:
+        with open(sys.argv[sys.argv.index(told) + 1], errors="surrogateescape") as file:
+            system = file.read()
+    return {"argv": sys.argv[1:], "system": system, "cwd": os.getcwd(), "env": env}
 
 
 def asked_again(made: list[dict], stage: str, prompt: str) -> bool:
@@ -99,6 +111,14 @@ def shown(step: dict, stage: str) -> list[dict]:
     return [{"type": "assistant", "message": {"content": [one]}} for one in parts]
 
 
+def acted(act: list) -> dict:
+    """A tool call, as claude shows it with what it has used."""
+    block = {"type": "tool_use", "id": "t", "name": act[0], "input": act[1]}
+    usage = {"input_tokens": 40, "output_tokens": 2}
+    message = {"id": f"m{time.time_ns()}", "content": [block], "usage": usage}
+    return {"type": "assistant", "message": message}
+
+
 def play(step: dict, stage: str) -> None:
     if "wait" in step:
         place = os.path.join(FOLDER, step["wait"])
@@ -106,19 +126,28 @@ def play(step: dict, stage: str) -> None:
             pass
         while not os.path.exists(place):
             time.sleep(0.01)
+    sys.stderr.write(step.get("stderr", ""))
+    sys.stderr.flush()
     null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
     for line in step.get("run", []):
         argv = ("/bin/sh", "-c", line)
         os.waitpid(os.posix_spawn(argv[0], argv, os.environ, file_actions=null), 0)
+    for line in (*step.get("lines", []), *map(acted, step.get("acts", []))):
+        print("".join(ENCODE(line, 0)), flush=True)
+        time.sleep(0.3)
+    time.sleep(step.get("sleep", 0))
     if "kill" in step:
-        kill_kern(step.get("signal", 9))
+        if step["kill"] == "worker":
+            os.kill(os.getppid(), step.get("signal", 9))
+        else:
+            kill_kern(step.get("signal", 9))
         time.sleep(step.get("hang", 0.05))
     if "stdout" in step:
         sys.stdout.write(step["stdout"])
     elif "result" in step:
         result = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 3}
         result |= {"result": step["result"], "total_cost_usd": 0.01, **step.get("fields", {})}
-        for line in (*shown(step, stage), result):
+        for line in (*shown(step, stage), *step.get("events", []), result):
             sys.stdout.write("".join(ENCODE(line, 0)) + "\n")
     sys.stdout.flush()
     sys.exit(step.get("exit", 0))

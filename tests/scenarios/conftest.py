@@ -1,7 +1,6 @@
 """What the stories of a worker share."""
 
 import os
-import py_compile
 import shutil
 import sys
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit import stand_in
 from tests.kit.stable import Server
 from tests.scenarios.world import TOP, World
 
@@ -33,9 +33,8 @@ def make_fresh(top: Path) -> Path:
     """One committed repository and one agent; every story begins with a copy."""
     here = Path(__file__).parent
     shutil.copytree(here / "fresh", top, dirs_exist_ok=True)
-    world, claude = World(top, {}, Server("")), (top / "fake/bin/claude").read_text()
-    world.write({"x:../fake/bin/claude": claude.replace("PYTHON", sys.executable)})
-    py_compile.compile(str(here / "agent.py"), str(top / "fake/agent.pyc"), doraise=True)
+    world = World(top, {}, Server(""))
+    stand_in.settle(top / "fake")
     world.write({"x:../fake/bin/kern": f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n'})
     world.shell("git init -q --template=; mkdir .git/hooks .git/info ../tmp; git add -A")
     world.shell("git commit -qm start")

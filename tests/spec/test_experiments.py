@@ -53,23 +53,11 @@ def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("text", "is_one"),
-    [
-        ("Experiment: try it", True),
-        ("experiment : try it", True),
-        ("**EXPERIMENT:** try it", True),
-        ("*Experiment*: try it", True),
-        ("`Experiment`: try it", True),
-        ("Experiment:", True),
-        ("Experimental: try it", False),
-        ("Experiment with it", False),
-        ("Run the Experiment: it", False),
-        ("[Experiment](a.md): try it", False),
-    ],
-)
-def test_the_beginning_of_its_text_makes_a_task_an_experiment(text: str, is_one: bool) -> None:
-    assert is_experiment(text) is is_one
+def test_the_beginning_of_its_text_makes_a_task_an_experiment() -> None:
+    for text in ("Experiment: try it", "experiment : it", "**EXPERIMENT:** it", "`Experiment`: it"):
+        assert is_experiment(text)
+    for text in ("Experimental: it", "Run the Experiment: it", "[Experiment](a.md): try it"):
+        assert not is_experiment(text)
 
 
 # ---------------------------------------------------------------- it works

@@ -18,11 +18,6 @@ def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_text()
 
 
-def tasks(repo: Path, git: Git, text: str) -> None:
-    (repo / "SPEC.md").write_text(text)
-    git("commit", "--quiet", "--all", "--message=tasks")
-
-
 def task(*notes: str) -> Task:
     return read("- [ ] store users\n" + "".join(f"  > **{note}\n" for note in notes)).tasks[0]
 
@@ -80,17 +75,14 @@ def test_stages_read_what_is_answered_and_not_what_waits() -> None:
     assert task_text(task("Question:** a?")) == "store users"
 
 
-# ------------------------------------------------------------ end to end
-
-
 def test_an_agent_that_asks_without_end_comes_to_an_end(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    notes = "".join(f"  > **Question:** {n}?\n  > **Answer:** {n}\n" for n in "abc")
-    tasks(repo, git, f"- [ ] all\n  - [ ] add a greeting\n{notes.replace('  >', '    >')}")
+    notes = "".join(f"    > **Question:** {n}?\n    > **Answer:** {n}\n" for n in "abc")
+    (repo / "SPEC.md").write_text(f"- [ ] all\n  - [ ] add a greeting\n{notes}")
+    git("commit", "--quiet", "--all", "--message=tasks")
     asks = [{"run": [f"echo {n} > n"], "result": f"NEEDS_ANSWER: greet {n}?"} for n in "defghi"]
     fake.script(implement=asks)
-
     assert inline(1).code == 1
     assert spec(repo).count("it asked more than 3 questions") == 4  # attempts, and the skip
     assert spec(repo).count("**Question:**") == 3
@@ -114,11 +106,8 @@ def test_the_answer_stands_below_the_last_open_question(repo: Path, kern: Kern) 
     ("argv", "said"),
     [
         (["2", "x"], "no question is open under: other"),
-        (["9", "x"], "no task is named by '9'"),
         (["store"], "what is the answer? Postgres or SQLite?"),
-        (["store", " \n"], "what is the answer?"),
         (["store", "x" * 301], "an answer has at most 300 characters, not 301"),
-        (["o", "x"], "2 tasks are named by 'o'"),
     ],
 )
 def test_what_is_no_answer_is_said_and_nothing_written(
@@ -129,10 +118,3 @@ def test_what_is_no_answer_is_said_and_nothing_written(
     told = kern("answer", *argv)
     assert told.code == 2 and said in told.err and "hint: " in told.err
     assert spec(repo) == text
-
-
-def test_nothing_that_kern_started_can_answer(repo: Path, kern: Kern) -> None:
-    (repo / "SPEC.md").write_text(f"- [ ] store users\n{QUESTION}\n")
-    told = kern("answer", "1", "yes", env={"KERN_ROOT": str(repo)})
-    assert told.code == 1 and "a person decides" in told.err
-    assert "Answer" not in spec(repo)

@@ -10,53 +10,18 @@ from kern.spec.order import select
 from kern.spec.parse import Kind, Spec, Task, parse
 
 PIECES = (
-    "- [ ] plain task",
-    "- [~] begun",
-    "* [x] done with a star",
-    "+ [X] done in capitals",
-    "1. [ ] numbered",
-    "12) [ ] numbered with a bracket",
-    "-\t[ ]\ttabs between",
-    "- [ ] plain task",  # a twin
-    "- [ ] ünïcödé — 日本語 🎉",
-    "- [ ]    many blanks   ",
-    "- [ ] form\x0cfeed and\u2028separator",
-    "- [ ] a \\ backslash, `code`, **bold**, {TASK} and &",
-    "- [ ]",
-    "- [x] [link](https://example.org)",
-    "- [](empty)",
-    "- [a](b)",
-    "- [[wiki]] page",
-    "- [2024-01-31] a date",
-    "- ordinary",
-    "10. ordinary",
-    "> - [ ] quoted",
-    "> **Attempt 1:** tried",
-    "> **Attempt 22:** tried again",
-    "> **Skipped:** no use",
-    "> **Blocked:** ask someone",
-    "> **After:** plain task",
-    "> **Research:**",
-    ">   - Files: a.py:1-2",
-    ">   - Pattern: b.py",
-    "> **Note:** a person's",
-    "some text",
-    "# heading",
-    "---",
-    "",
-    "   ",
-    "\t",
-    "```",
-    "```python",
-    "~~~",
-    "`````",
-    "``` not a fence ```",
-    "<!-- one line -->",
-    "<!--",
-    "-->",
-    "\x00\x1b[31m\x7f",
-    "\udcff\udc80 broken bytes",
-    "- [ ] broken \udcfe bytes",
+    *("- [ ] plain task", "- [~] begun", "* [x] done with a star", "+ [X] done in capitals"),
+    *("1. [ ] numbered", "12) [ ] numbered with a bracket", "-\t[ ]\ttabs between"),
+    *("- [ ] plain task", "- [ ] ünïcödé — 日本語 🎉", "- [ ]    many blanks   "),
+    *("- [ ] form\x0cfeed and\u2028separator", "- [ ] a \\ backslash, `code`, **bold**, {TASK} &"),
+    *("- [ ]", "- [x] [link](https://example.org)", "- [](empty)", "- [a](b)", "- [[wiki]] page"),
+    *("- [2024-01-31] a date", "- ordinary", "10. ordinary", "> - [ ] quoted"),
+    *("> **Attempt 1:** tried", "> **Attempt 22:** tried again", "> **Skipped:** no use"),
+    *("> **Blocked:** ask someone", "> **After:** plain task", "> **Research:**"),
+    *(">   - Files: a.py:1-2", ">   - Pattern: b.py", "> **Note:** a person's", "some text"),
+    *("# heading", "---", "", "   ", "\t", "```", "```python", "~~~", "`````"),
+    *("``` not a fence ```", "<!-- one line -->", "<!--", "-->", "\x00\x1b[31m\x7f"),
+    *("\udcff\udc80 broken bytes", "- [ ] broken \udcfe bytes"),
 )
 INDENTS = ("", "", "", " ", "  ", "  ", "   ", "    ", "\t", "\t  ", "        ")
 BROKEN = ("- []", "- [ x] a", "- [-] a", "- [~ ] a", "- [xx] a", "- [\u00a0] a", "- [\t] a")
@@ -106,36 +71,27 @@ def shape(text: str) -> list[tuple[str, str]]:
 # -------------------------------------------------------------------- what is a task
 
 
-@pytest.mark.parametrize("bullet", ["-", "*", "+", "1.", "2)", "12.", "123456789.", "0."])
+@pytest.mark.parametrize("bullet", ["-", "*", "+", "2)", "123456789.", "0."])
 def test_every_bullet_of_markdown_carries_a_task(bullet: str) -> None:
     assert only(f"{bullet} [ ] do it\n").text == "do it"
-    assert only(f"{bullet}\t[ ] do it").bullet == bullet
+    assert only(f" {bullet}\t[ ] do it").below == " " * (len(bullet) + 2)
 
 
-NO_TASKS = (
-    "",
-    "\n",
-    "\ufeff",
-    "- ordinary item",
-    "- [link](https://example.org)",
-    "- [ ](url)",
-    "- [x](url)",
-    "- [](url)",
-    "- [[wiki]]",
-    "- [2024-01-31] a date",
-    "- 2024-01-31 [x] late bracket",
-    "- [ ]",
-    "[ ] no bullet",
-    "> - [ ] quoted",
-    "    text [ ] in the middle",
-    "1234567890. [ ] ten digits are no ordinal",
-    "\u2013 [ ] a dash is no bullet",
-    "\\- [ ] escaped",
-    "- text\n  [ ] wrapped",
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "\ufeff", "- ordinary item", "- [link](https://example.org)", "- [ ](url)"),
+        *("- [x](url)", "- [](url)", "- [[wiki]]", "- [2024-01-31] a date", "- [ ]", "[ ] none"),
+        *("- 2024-01-31 [x] late bracket", "> - [ ] quoted", "    text [ ] in the middle"),
+        *(
+            "1234567890. [ ] ten digits",
+            "\u2013 [ ] a dash",
+            "\\- [ ] escaped",
+            "- a\n  [ ] wrapped",
+        ),
+        *("- [x]: y", "- [X]Window"),
+    ],
 )
-
-
-@pytest.mark.parametrize("text", NO_TASKS)
 def test_what_is_neither_a_task_nor_a_fault(text: str) -> None:
     assert parse(text) == Spec((), ())
 
@@ -143,17 +99,10 @@ def test_what_is_neither_a_task_nor_a_fault(text: str) -> None:
 @pytest.mark.parametrize(
     "fenced",
     [
-        "```\n- [ ] a\n```",
-        "````\n```\n- [ ] a\n```\n````",
-        "~~~~ text\n~~~\n- [ ] a\n~~~~",
-        "```\n```python\n- [ ] a\n```",
-        "```\r\n- [ ] a\r\n```\r",
-        "~~~ `tick` ~\n- [ ] a\n~~~",
-        "- ```sh\n  - [ ] a\n  ```",
-        "<!--\n- [ ] a\n-->",
-        "<!-- note\n- [ ] a\n- [ ] b -->",
-        "  <!--\n- [ ] a\n  -->",
-        "- <!--\n  - [ ] a\n  -->",
+        *("```\n- [ ] a\n```", "````\n```\n- [ ] a\n```\n````", "~~~~ text\n~~~\n- [ ] a\n~~~~"),
+        *("```\n```python\n- [ ] a\n```", "```\r\n- [ ] a\r\n```\r", "~~~ `tick` ~\n- [ ] a\n~~~"),
+        *("- ```sh\n  - [ ] a\n  ```", "<!--\n- [ ] a\n-->", "<!-- note\n- [ ] a\n- [ ] b -->"),
+        *("  <!--\n- [ ] a\n  -->", "- <!--\n  - [ ] a\n  -->"),
     ],
 )
 def test_fences_and_comments_hide_task_lines_and_end_where_they_should(fenced: str) -> None:
@@ -162,21 +111,34 @@ def test_fences_and_comments_hide_task_lines_and_end_where_they_should(fenced: s
     assert parsed.diagnostics == ()
 
 
-def test_an_unclosed_fence_that_hides_tasks_is_named_by_its_line() -> None:
-    parsed = parse("- [ ] a\n\n```\n- [ ] b\n- [x] c\n")
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("- [ ] a\n\n```\n- [ ] b\n- [x] c\n", 3, "the code fence opened here is never closed"),
+        ("- [ ] a\n  ~~~\n  code\n", 2, "the code fence"),
+        ("- [ ] a\n<!-- note\n- [ ] b\n", 2, "the comment opened here"),
+        *((f"- [ ] a\n{one}\n", 2, "needs a space") for one in ("- [ ]T", "- [~]t", "-[ ] t")),
+        *(
+            (f"- [ ] a\n{one}\n", 2, "this is no check")
+            for one in (
+                "  > Gate: `x`",
+                "  > **gate:** `x`",
+                "  > **Gate**: `x`",
+                "> **Gate:** `x`",
+            )
+        ),
+        *(
+            (f"- [ ] a\n- [{mark}]{rest}\n", 2, f"malformed task marker [{mark}]")
+            for mark in ("", " x", "-", "~ ", "xx", "  ", "✓")
+            for rest in (" do it", "", "\tdo it", "\r")
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_line(text: str, line: int, said: str) -> None:
+    parsed = parse(text)
     assert [task.text for task in parsed.tasks] == ["a"]
     (fault,) = parsed.diagnostics
-    assert fault.line == 3
-    assert "fence" in fault.message
-    (fault,) = parse("<!-- note\n- [ ] b\n").diagnostics
-    assert fault.line == 1
-    assert "comment" in fault.message
-
-
-@pytest.mark.parametrize("opening", ["```", "~~~", "<!--"])
-def test_an_unclosed_fence_under_a_task_would_hide_its_notes(opening: str) -> None:
-    (fault,) = parse(f"- [ ] a\n  {opening}\n  code\n").diagnostics
-    assert fault.line == 2
+    assert fault.line == line and said in fault.message
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -187,31 +149,10 @@ def test_line_ends_and_a_byte_order_mark_change_nothing(end: str, bom: str, fina
     text = bom + end.join(lines) + (end if final else "")
     parsed = parse(text)
     assert parsed.diagnostics == ()
-    assert [(task.text, task.line, task.key.parent) for task in parsed.tasks] == [
-        ("a", 1, ""),
-        ("b", 3, "a"),
-        ("c", 4, ""),
-    ]
+    rows = [(task.text, task.line, task.key.parent) for task in parsed.tasks]
+    assert rows == [("a", 1, ""), ("b", 3, "a"), ("c", 4, "")]
     assert [note.text for note in parsed.tasks[0].notes] == ["no"]
     assert all(text[offset(text, task)] == task.marker for task in parsed.tasks)
-
-
-# -------------------------------------------------------------------- malformed markers
-
-
-@pytest.mark.parametrize("mark", ["", " x", "-", "~ ", "x ", "xx", "  ", "~~", "v", "?", "✓", "[x"])
-@pytest.mark.parametrize("rest", [" do it", "", "\tdo it", "\r"])
-def test_brackets_with_up_to_three_wrong_characters_are_a_malformed_marker(
-    mark: str, rest: str
-) -> None:
-    parsed = parse(f"# Tasks\n- [{mark}]{rest}\n")
-    assert parsed.tasks == ()
-    if "[" in mark:
-        assert parsed.diagnostics == ()
-    else:
-        (fault,) = parsed.diagnostics
-        assert fault.line == 2
-        assert f"[{mark}]" in fault.message
 
 
 # -------------------------------------------------------------------- subtasks and identity
@@ -235,18 +176,10 @@ def test_equal_texts_are_told_apart_by_their_parent_and_their_order() -> None:
     text = "- [ ] a\n  - [ ] x\n- [ ] b\n  - [ ] x\n  - [ ] x\n- [ ] a\n"
     keys = [task.key for task in parse(text).tasks]
     assert keys == [
-        Key("", "a"),
-        Key("a", "x"),
-        Key("", "b"),
-        Key("b", "x"),
-        Key("b", "x", 2),
+        *(Key("", "a"), Key("a", "x"), Key("", "b"), Key("b", "x"), Key("b", "x", 2)),
         Key("", "a", 2),
     ]
-    for key in keys:
-        found = parse(text).find(key)
-        assert found is not None
-        assert found.key == key
-    assert parse(text).find(Key("", "x")) is None
+    assert [parse(text).find(key).key for key in keys] == keys  # type: ignore[union-attr]
 
 
 # -------------------------------------------------------------------- notes
@@ -255,12 +188,8 @@ def test_equal_texts_are_told_apart_by_their_parent_and_their_order() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "  > **attempt 1:** lower case",
-        "  > **Attempt 1** no colon",
-        "  > Attempt 1: not bold",
-        "  **Attempt 1:** no quote",
-        "  > **Remark:** unknown word",
-        "  > text **Attempt 1:** in the middle",
+        *("  > **attempt 1:** lower case", "  > **Attempt 1** no colon", "  > Attempt 1: not bold"),
+        *("  **Attempt 1:** no quote", "  > **Remark:** x", "  > text **Attempt 1:** in it"),
         "  > **Attempt one:** no number",
     ],
 )
@@ -305,39 +234,21 @@ def chosen(text: str, *passed: str) -> str | None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", None),
         ("- [x] a\n", None),
-        ("- [ ] a\n- [ ] b\n", "a"),
         ("- [x] a\n- [ ] b\n- [ ] c\n", "b"),
         ("- [ ] a\n- [~] b\n", "b"),
-        ("- [~] a\n- [~] b\n", "a"),
-        ("- [ ] a\n  - [~] b\n", "b"),
-        ("- [ ] a\n  - [ ] b\n  - [ ] c\n", "b"),
         ("- [ ] a\n  - [x] b\n  - [ ] c\n", "c"),
         ("- [ ] a\n  - [x] b\n", "a"),
         ("- [x] a\n  - [ ] b\n", "b"),
-        ("- [ ] a\n  > **Blocked:** x\n- [ ] b\n", "b"),
         ("- [ ] a\n  > **Blocked:** x\n", None),
         ("- [~] a\n  > **Blocked:** x\n", "a"),
+        ("- [ ] a\n  > **Held:** x\n  - [ ] b\n- [ ] c\n  > **After:** b\n", None),
         ("- [ ] a\n  > **Skipped:** x\n- [ ] b\n", "b"),
         ("- [ ] a\n  > **Skipped:** x\n", "a"),
         ("- [ ] a\n  > **Skipped:** x\n  > **Skipped:** x\n- [ ] b\n  > **Skipped:** x\n", "b"),
-        ("- [ ] a\n  > **Skipped:** x\n- [ ] b\n  > **Skipped:** x\n", "a"),
-        ("- [ ] a\n  > **After:** b\n- [ ] b\n", "b"),
-        ("- [ ] a\n  > **After:** b\n- [x] b\n", "a"),
         ("- [ ] a\n  > **After:** b\n- [~] b\n", "b"),
-        ("- [ ] a\n  > **After:** B  \n- [x] b\n", "a"),
-        ("- [ ] a\n  > **After:** two   words\n- [X] two words\n", "a"),
-        ("- [ ] a\n  > **After:** b\n  > **After:** c\n- [x] b\n- [ ] c\n", "c"),
-        ("- [ ] a\n  > **After:** b\n  > **After:** c\n- [x] b\n- [x] c\n", "a"),
-        ("- [ ] a\n  > **After:** nothing\n- [ ] b\n", "b"),
-        ("- [ ] a\n  > **After:** nothing\n", None),
-        ("- [ ] a\n  > **After:** a\n", None),
+        ("- [ ] a\n  > **After:** two   WORDS\n- [X] two words\n", "a"),
         ("- [ ] a\n  > **After:** b\n- [x] b\n- [ ] b\n", "b"),
-        ("- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n", None),
-        ("- [ ] a\n  > **After:** c\n  - [ ] part\n- [ ] c\n", "c"),
-        ("- [ ] a\n  > **After:** c\n  - [ ] part\n    - [ ] bit\n- [ ] c\n", "c"),
-        ("- [ ] a\n  > **After:** c\n  - [ ] part\n- [x] c\n", "part"),
     ],
 )
 def test_which_task_is_next(text: str, expected: str | None) -> None:
@@ -375,24 +286,3 @@ def test_parsing_never_raises_and_its_values_fit_the_text() -> None:
                 assert above.text == task.key.parent, seed
         assert all(0 < fault.line <= len(lines) for fault in parsed.diagnostics), seed
     assert found > 1000  # the documents are worth the name
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("  > Gate: `x`", "  > **gate:** `x`", "  > **Gates:** `x`", "  > **Gate**: `x`"),
-        *("  > **Judge** it is nice", "> **Gate:** `x`", "  > judges: nice"),
-    ],
-)
-def test_what_nearly_is_a_check_is_told_and_not_passed_over(line: str) -> None:
-    assert [fault.line for fault in parse(f"- [ ] a\n{line}\n").diagnostics] == [2]
-
-
-@pytest.mark.parametrize("line", ["- [ ]T two", "- [~]two", "-[ ] two"])
-def test_a_task_that_is_glued_to_its_brackets_is_told(line: str) -> None:
-    assert [fault.line for fault in parse(f"- [ ] a\n{line}\n").diagnostics] == [2]
-
-
-@pytest.mark.parametrize("line", ["- [x](y)", "- [x]: y", "- [ ](y)", "- [X]Window"])
-def test_a_link_is_no_glued_task(line: str) -> None:
-    assert parse(f"- [ ] a\n{line}\n").diagnostics == ()

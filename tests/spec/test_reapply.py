@@ -14,24 +14,24 @@ from kern.spec.reapply import reapply
 from tests.conftest import Fake, Inline
 from tests.spec.test_parse import nasty
 
-BEFORE = (
-    "# Tasks\n"
-    "\n"
-    "- [x] first\n"
-    "- [~] second\n"
-    "  how to do it\n"
-    "  > **Gate:** `make`\n"
-    "  > **Research:**\n"
-    "  >   - Files: b.py\n"
-    "  >   - Pattern: c.py\n"
-    "  > **Attempt 1:** no\n"
-    "- [ ] third\n"
-    "  - [x] part one\n"
-    "  - [ ] part two\n"
-    "    > **Attempt 1:** later\n"
-    "\n"
-    "Some words.\n"
-)
+BEFORE = """\
+# Tasks
+
+- [x] first
+- [~] second
+  how to do it
+  > **Gate:** `make`
+  > **Research:**
+  >   - Files: b.py
+  >   - Pattern: c.py
+  > **Attempt 1:** no
+- [ ] third
+  - [x] part one
+  - [ ] part two
+    > **Attempt 1:** later
+
+Some words.
+"""
 SECOND = BEFORE[BEFORE.index("- [~]") : BEFORE.index("- [ ] third")]
 
 
@@ -115,14 +115,11 @@ def test_whatever_happened_kerns_lines_are_there_and_no_others_are_lost(seed: in
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("Some words.\n", ""),
         ("# Tasks\n", "# Tasks\n\nan introduction\n"),
         ("  how to do it\n", "  how to do it better\n"),
         ("Some words.\n", "Some words.\n- [ ] fourth\n  > **Gate:** `make x`\n"),
-        ("- [ ] third", "* [ ] third"),
         ("- [ ] third\n", "- [ ] third, in other words\n"),
         ("- [x] first\n", ""),
-        ("- [x] first\n", "- [ ] first\n"),
         ("    > **Attempt 1:** later\n", ""),
         ("  - [x] part one\n", "  - [x] part one\n  - [ ] between\n"),
         ("  > **Gate:** `make`\n", "  > **Gate:** `make`\n  > **Blocked:** ask me first\n"),
@@ -155,10 +152,9 @@ def test_the_task_in_progress_comes_back_with_its_notes(gone: str, end: str) -> 
     assert "vanished" in warnings[0] and ("\n" in text.replace("\r\n", "")) == (end == "\n")
 
 
-@pytest.mark.parametrize("marker", ["[x]", "[X]"])
 @pytest.mark.parametrize("line", ["[~] second", "[ ] third", "[ ] part two"])
-def test_a_tick_that_kern_did_not_set_goes_back(line: str, marker: str) -> None:
-    text, warnings = reapply(BEFORE, BEFORE.replace(line, marker + line[3:]))
+def test_a_tick_that_kern_did_not_set_goes_back(line: str) -> None:
+    text, warnings = reapply(BEFORE, BEFORE.replace(line, "[X]" + line[3:]))
     assert text == BEFORE
     assert warnings == [f"marker [x] that kern did not set, now {line[:3]}: {line[4:]}"]
 

@@ -55,6 +55,7 @@ HONEST: list[tuple[Role, str, str]] = [
     (TWO, "SKIPPED: there is no Docker on this machine", TASK),
     (TWO, "See it fail first.\n\n- src/hello.py: greets\n\nSUCCESS", TASK),
     (TWO, "SUCCESS", TASK),
+    (TWO, "SKIPPED: the cli has no such verb", "Fix the CLI"),
     (TWO, "NEEDS_ANSWER: the question to a person", "Say 'the question to a person' in bold"),
     (THREE, "Add a greeting to src/hello.py", TASK),
     (THREE, "Greet people by name\n\nsrc/hello.py takes the name.", TASK),
@@ -87,6 +88,17 @@ def test_what_says_nothing_of_its_own_is_not(role: Role, text: str, why: str) ->
     assert doubt(role, text) == why
 
 
+def test_nor_is_it_for_the_words_that_all_say() -> None:
+    said = "SKIPPED: I cannot do this task with what I have from here"
+    task = "When the flag is given, print what should have changed"
+    assert doubt(TWO, said, task) == belief.NAMELESS
+
+
+def test_nor_is_a_line_of_the_prompt_for_a_task_about_its_examples() -> None:
+    said = "FAILED: what you tried, and why it did not work, in one sentence"
+    assert doubt(TWO, said, "Take zorbl/cli.py out of the prompts") == belief.REPEATED
+
+
 @pytest.mark.parametrize(("role", "text"), [*EXAMPLES, *PLACEHOLDERS])
 def test_no_line_of_a_prompt_is_believed(role: Role, text: str) -> None:
     if role is Aide.JUDGE:
@@ -110,6 +122,8 @@ def test_what_a_red_gate_contradicts_is_not() -> None:
         assert doubt(role, text, red=red).startswith(told)
         assert doubt(role, text) == ""
     assert doubt(TWO, "SKIPPED: GREET_KEY is not set", red=red) == ""
+    said = "SKIPPED: `app.py` is already too entangled: needs a person"
+    assert doubt(TWO, said, red=red) == ""
 
 
 @pytest.mark.parametrize(

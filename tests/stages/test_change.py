@@ -11,7 +11,7 @@ from kern.git.repository import open_at
 from kern.model import Aide
 from kern.spec.parse import parse
 from kern.stages import briefs, change, prompts
-from kern.stages.change import HUGE, File, weaker
+from kern.stages.change import HUGE, weaker
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN
 from tests.conftest import Git
 
@@ -32,7 +32,7 @@ FORM = prompts.read(Aide.JUDGE, Path("prompts/judge.md").read_text(), "prompts/j
     ],
 )
 def test_what_a_program_wrote_is_known_by_its_name(path: str, generated: bool) -> None:
-    assert File(path, "+1 -0", 1).generated is generated
+    assert change.generated(path) is generated
 
 
 def seen(root: Path, git: Git, *, before: str = "HEAD") -> str:

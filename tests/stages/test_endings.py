@@ -175,3 +175,22 @@ def test_the_rest_is_read_as_if_the_code_stood_alone(end: str) -> None:
 def test_what_stands_below_the_code_is_read_as_well() -> None:
     assert answer.parse(TWO, "SUCCESS\n\n## Learned\nmake db first").learned == "make db first"
     assert answer.parse(TWO, "DECOMPOSED\n\n## Subtasks\n- a\n- b").subtasks == ("a", "b")
+
+
+BLOCK = "```\nmake\n```"
+
+
+@pytest.mark.parametrize(
+    ("said", "learned", "subtasks"),
+    [
+        (f"{BLOCK}\nUsed: L7\n\n## Learned\nmake db first\n\nSUCCESS", "make db first", ()),
+        (f"{BLOCK}\nUsed: L7\n\n## Subtasks\n- one\n- two\n\nDECOMPOSED", "", ("one", "two")),
+        ("Used: L7\n```\n## Learned\n- planted\n```\n\nSUCCESS", "", ()),
+        ("```\nSUCCESS\n```\n## Learned\nmake db first", "make db first", ()),
+    ],
+)
+def test_a_code_block_beside_what_is_taken_out_stays_one(
+    said: str, learned: str, subtasks: tuple[str, ...]
+) -> None:
+    found = answer.parse(TWO, said)
+    assert (found.learned, found.subtasks) == (learned, subtasks)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kern.cli.skill import OFFERED
+from kern.cli.offers import OFFERED
 from kern.git import repository
 from kern.stages import briefs
 from kern.stages.briefs import Guidance, on_disk

@@ -3,12 +3,13 @@
 import pytest
 
 from kern.spec.parse import Kind, parse
-from kern.stages import proposal
-from kern.stages.proposal import Mode, Plan
+from kern.stages import briefs
+from kern.stages import plan as planner
+from kern.stages.plan import Mode, Plan
 
 
 def plan(block: str, there: str = "", mode: Mode = Mode.PLAN) -> Plan:
-    return proposal.read(f"The gap: a.py\n\n## Tasks\n{block}\n\nTASKS", there, mode)
+    return planner.read(f"The gap: a.py\n\n## Tasks\n{block}\n\nTASKS", there, mode)
 
 
 LISTED = """
@@ -26,7 +27,7 @@ def test_the_list_becomes_tasks_word_for_word_with_their_notes() -> None:
     found = plan(LISTED)
     assert found.wrong == found.done == ""
     assert found.titles == ("Add a parser", "Add a printer", "the numbers")
-    text = proposal.added("# T\n\n- [x] old\n", found).text
+    text = planner.added("# T\n\n- [x] old\n", found).text
     assert text == f"# T\n\n- [x] old\n{LISTED.strip()}\n"
     added = parse(text).tasks
     assert [task.text for task in added] == ["old", *found.titles]
@@ -60,7 +61,7 @@ def test_notes_that_are_kerns_to_write_and_control_characters_stay_out() -> None
         "- [ ] one \x1b[2J\u202etwo\n  > **Blocked:** no\n  > **Attempt 1:** x\n"
         "  > **Research:**\n  >   - Files: x\n  body \x07 text\n  > **Gate:** `a \x1b[1mb`"
     )
-    assert proposal.added("", found).text == "- [ ] one two\n  body  text\n  > **Gate:** `a b`\n"
+    assert planner.added("", found).text == "- [ ] one two\n  body  text\n  > **Gate:** `a b`\n"
 
 
 def test_an_improvement_is_one_experiment_with_a_gate() -> None:
@@ -69,9 +70,9 @@ def test_an_improvement_is_one_experiment_with_a_gate() -> None:
     for said in ("experiment: make it fast", "**Experiment:** make it fast"):
         named = good.replace("Make it fast", said)
         assert plan(named, mode=Mode.IMPROVE).titles == (said,)
-    assert "no gate" in plan("- [ ] Make it fast", mode=Mode.IMPROVE).wrong
+    assert "with a gate" in plan("- [ ] Make it fast", mode=Mode.IMPROVE).wrong
     waiting = f"{good}\n  > **After:** old"
-    assert "waits for nothing" in plan(waiting, "- [ ] old", mode=Mode.IMPROVE).wrong
+    assert "one improvement at a time" in plan(waiting, "- [ ] old", mode=Mode.IMPROVE).wrong
     assert "one improvement at a time" in plan(f"{good}\n- [ ] more", mode=Mode.IMPROVE).wrong
 
 
@@ -93,8 +94,8 @@ def test_an_improvement_is_one_experiment_with_a_gate() -> None:
     ],
 )
 def test_a_goal_stands_above_the_tasks(text: str, new: str) -> None:
-    assert proposal.with_goal(text, "g") == new
-    assert proposal.with_goal(new, "g") == new, "once"
-    assert proposal.goals(new) == [*proposal.goals(text), "g"]
+    assert planner.with_goal(text, "g") == new
+    assert planner.with_goal(new, "g") == new, "once"
+    assert briefs.goals(new) == [*briefs.goals(text), "g"]
     assert [t.text for t in parse(new).tasks] == [t.text for t in parse(text).tasks]
     assert parse(new).diagnostics == ()

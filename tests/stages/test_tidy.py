@@ -3,7 +3,7 @@
 import pytest
 
 from kern.memory.entries import Entry, parse
-from kern.stages import proposal
+from kern.stages import plan
 
 FILE = """\
 # Learnings
@@ -22,7 +22,7 @@ def answered(*items: str, end: str = "CHANGES") -> str:
 
 
 def after(*items: str) -> dict[str, Entry]:
-    found = proposal.changes(answered(*items), FILE)
+    found = plan.changes(answered(*items), FILE)
     assert not found.wrong and found.before == FILE, found.wrong
     return {one.id: one for one in parse(found.text).entries}
 
@@ -54,5 +54,5 @@ def test_one_is_reworded_retired_or_new_and_the_others_stay() -> None:
     ],
 )
 def test_an_answer_that_cannot_be_trusted_is_refused_as_a_whole(said: str, why: str) -> None:
-    found = proposal.changes(said, FILE)
+    found = plan.changes(said, FILE)
     assert why in found.wrong and not found.text

@@ -43,7 +43,7 @@ def test_a_stop_during_a_wait_ends_the_run_within_a_second(
     }
     good: Any = {"result": "- Files: a.txt:1\n\nREADY"}
     fake.script(research=[{"delay": good, "limit": limited, "retry": overloaded}[wait], good])
-    began = {"delay": "next task in 60 s", "limit": "waiting until", "retry": "again in"}[wait]
+    began = {"delay": "next task in 60 s", "limit": "usage limit", "retry": "again in"}[wait]
     first = background("2", "60")
     assert first.stdout is not None
     assert any(began in line for line in first.stdout)

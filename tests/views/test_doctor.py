@@ -27,7 +27,7 @@ def test_warnings_end_well_and_have_a_fix(repo: Path, fake: Fake, kern: Kern) ->
     (fake.folder / "auth.json").write_text("")  # it does not tell
     found = rows(kern)
     marks = {name: row["mark"] for name, row in found.items()}
-    assert {marks[name] for name in ("kern", "git", "repository", "branch", "agent")} == {"ok"}
+    assert {marks[name] for name in ("kern", "repository", "branch", "agent")} == {"ok"}
     assert {marks[name] for name in ("kern.toml", "login")} == {"warning"}
     assert "no gates: commits are unverified" in found["kern.toml"]["detail"]
     assert all(row["fix"] for row in found.values() if row["mark"] != "ok")
@@ -35,7 +35,7 @@ def test_warnings_end_well_and_have_a_fix(repo: Path, fake: Fake, kern: Kern) ->
     ran = kern("doctor")
     assert ran.code == 0
     assert re.search(r"^warning  kern.toml: no gates: .*\n         fix: kern init ", ran.out, re.M)
-    assert re.fullmatch(r"\d warnings: a run can begin", ran.out.splitlines()[-1])
+    assert ran.out.endswith("\na run can begin, with these warnings\n")
 
 
 def test_with_gates_and_a_payer_all_is_well(repo: Path, git: Git, kern: Kern) -> None:
@@ -57,11 +57,11 @@ def test_a_problem_ends_with_2(repo: Path, kern: Kern) -> None:
     assert re.search(
         r"^problem  kern.toml: kern.toml is not valid TOML.*\n         fix: ", ran.out, re.M
     )
-    assert re.match(r"\d problems?, ", ran.out.splitlines()[-1] + ", ")
+    assert ran.out.endswith("\nno run can begin\n")
     (repo / "kern.toml").unlink()
     (repo / "SPEC.md").write_text("- [ ] a\n  > **Gate:** `true`\n")
     found = rows(kern)
-    assert "no gates: but for tasks with gates of their own" in found["kern.toml"]["detail"]
+    assert "but for tasks with gates of their own" in found["kern.toml"]["detail"]
     assert found["kern.toml"]["mark"] == "warning"
 
 

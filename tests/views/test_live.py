@@ -2,22 +2,19 @@
 
 import io
 import itertools
-import json
 import os
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kern.agents import claude, transcript
 from kern.events import (
     Acted,
     RunStarted,
-    StageFinished,
+    StageEnded,
     StageStarted,
     TaskStarted,
 )
@@ -27,51 +24,16 @@ from kern.views.live import Console
 from tests.conftest import PATIENCE_S, Fake, Git
 from tests.kit.terminal import on_terminal
 
-USAGE = {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 5}
-
-
-def said(*blocks: Any, message: str = "m1") -> bytes:
-    """A line of claude's live output."""
-    value = {"id": message, "content": list(blocks), "usage": USAGE}
-    return json.dumps({"type": "assistant", "message": value}).encode()
-
-
-def call(name: str, **given: object) -> dict[str, object]:
-    return {"type": "tool_use", "id": "t", "name": name, "input": given}
-
-
-# -------------------------------------------------------------------- claude's live output
-
-
-@pytest.mark.parametrize(
-    ("block", "told"),
-    [
-        (call("Bash", description="run the tests", command="make test"), "Bash make test"),
-        (call("Write", content="x" * 5000, file_path="/p/a.txt"), "Write /p/a.txt"),
-        (call("TodoWrite", todos=[1, 2]), "TodoWrite"),
-        ({"type": "tool_use", "name": "Odd", "input": None}, "Odd"),
-    ],
-)
-def test_a_call_is_told_by_its_tool_and_what_says_most_about_it(block: object, told: str) -> None:
-    assert claude.watch(transcript.line(said(block))) == Act(
-        "m1", (told,), {"input": 5, "output": 5, "cache_read_input": 90}
-    )
-
-
 # -------------------------------------------------------------------- the picture
 
 
-def act(*calls: str) -> Acted:
-    return Acted(Stage.IMPLEMENT, Act("m1", calls, {"input": 100}))
-
-
-BEGIN = (
-    RunStarted(*("r", "/p", "main", "/f", (), ""), 3, 10, max_cost=5.0),
+ONE = (
+    RunStarted("r", "/p", "main", "", 3, 10, max_cost=5.0),
     TaskStarted("add a greeting", 1),
-    StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2, tokens={"input": 12_345}),
+    StageEnded(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2, tokens={"input": 12_345}),
     StageStarted(Stage.IMPLEMENT, "add a greeting", "opus", 2),
+    Acted(Stage.IMPLEMENT, Act("m1", ("Read src/a.py", "Bash make " + "x" * 200), {"input": 100})),
 )
-ONE = (*BEGIN, act("Read src/a.py", "Bash make " + "x" * 200))
 
 
 # -------------------------------------------------------------------- the screen
@@ -88,7 +50,7 @@ def test_a_terminal_shows_what_the_agent_does(repo: Path, fake: Fake) -> None:
         assert shown in screen, screen
     assert "\x1b[2J" not in screen
     # What was drawn is taken away at each stage's end, and the cursor comes back.
-    assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h") > 1
+    assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h") > 0
 
 
 def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
@@ -137,18 +99,18 @@ def test_a_reader_that_goes_away_stops_nothing_and_is_not_complained_of(
     assert git("log", "-1", "--format=%s") == "do the task"
 
 
-def test_a_pipe_gets_a_sign_of_life_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe, passed = io.StringIO(), itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: float(next(passed)))
     console = Console(out=pipe)
     for event in ONE:
         console(event)
     pipe.truncate(0)
-    for _ in range(100):
+    for _ in range(200):
         console.tick(0.0, 130.0)
     (beat,) = pipe.getvalue().replace("\0", "").splitlines()
     assert re.fullmatch(
-        r"\S+ \S+ stage 2/3 implement, attempt 2 for 0:00, no sign of life for 2:10", beat
+        r"\S+ \S+ stage 2/3 implement, attempt 2 for 0 s, no sign of life for 2 min 10 s", beat
     )
 
 
@@ -164,10 +126,8 @@ def test_a_pipe_gets_a_sign_of_life_each_minute(monkeypatch: pytest.MonkeyPatch)
             {"kind": "work", "did": "done", "task": "t", "commit": "c" * 40},
             ["2  finished as ccccccc; it is done when that has landed  (t)"],
         ),
-        ({"kind": "gate", "gate": "gate x", "red": False, "task": "t"}, []),
         # The run says how it ends without a commit, and why a kern ended: once is enough.
         ({"kind": "work", "did": "skipped", "task": "t", "detail": "no luck", "commit": ""}, []),
-        ({"kind": "stage", "did": "failed", "task": "t", "stage": "research"}, []),
         ({"kind": "limit", "task": "t", "text": "resets at noon"}, ["2  resets at noon  (t)"]),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kern import plain
-from kern.journal.history import NO_END, fold
+from kern.journal.history import fold
 from kern.views import report
 
 START = 1_794_000_000  # 2026-11-06, some time in the evening
@@ -56,14 +56,6 @@ def page(found: list[dict[str, Any]]) -> str:
     return report.page(fold(found))
 
 
-def steps(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    (run,) = fold(found).runs.values()
-    return [
-        (one.record.get("worker", 0), one.kind, one.ended - one.began, one.failed)
-        for one in run.steps
-    ]
-
-
 def shown(found: list[dict[str, Any]]) -> ET.Element:
     """As strictly as XML is read."""
     return ET.fromstring(page(found).partition("\n")[2])
@@ -90,7 +82,7 @@ def test_what_comes_from_outside_is_text_and_nothing_else(text: str) -> None:
         tell("stage", said, stage=said, did="start", attempt=said, model=said)
         tell("stage", said, stage=said, did="failed", reason=said, attempt=said, cost_usd=1)
         tell.stage("implement", said, 5)
-        tell("gate", said, gate=said, code=said, red=True, output=said, seconds=2)
+        tell("gate", said, gate=said, code=1, red=True, output=said, seconds=2)
         tell("gate", said, gate=f"judge of {said}", red=True, output=said)
         tell("attempt", said, attempt=said, reason=said, ref=said)
         tell("learning", said, text=said)
@@ -125,18 +117,6 @@ def test_a_page_brings_all_that_it_needs_and_forbids_the_rest() -> None:
 # -------------------------------------------------------------------- what it tells
 
 
-@pytest.mark.parametrize("then", ["kill", "end"])
-def test_a_stage_without_an_end_is_drawn_to_where_the_run_ends(then: str) -> None:
-    told = Told()
-    told.stage("research", "a", 30)
-    told("stage", "a", stage="implement", did="start", attempt=1)
-    if then == "end":
-        told("run", after=40, did="end", exit=130)
-    assert steps(told.found)[-1] == (0, "implement", 40 if then == "end" else 0, NO_END)
-    said = "ended with exit 130" if then == "end" else "no end in the journal"
-    assert said in words(shown(told.found))
-
-
 def of_many() -> list[dict[str, Any]]:
     """Two workers at once, and a landing's gate."""
     parent, one, two = Told("parent"), Told("one"), Told("two")
@@ -159,12 +139,6 @@ def of_many() -> list[dict[str, Any]]:
 def test_many_at_once_are_one_run_with_a_lane_for_each_worker() -> None:
     (run,) = fold(of_many()).runs.values()
     assert (run.fact("root"), run.exit) == ("/home/me/project", 0)
-    assert steps(of_many()) == [
-        (1, "research", 60, ""),
-        (2, "research", 80, ""),
-        (0, "gate", 20, ""),
-        (2, "implement", 15, NO_END),
-    ]
     root = shown(of_many())
     assert [words(row) for row in marked(root, "row")] == ["landing", "worker 1", "worker 2"]
 

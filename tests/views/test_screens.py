@@ -44,14 +44,14 @@ LEARNED = "# Learnings\n\n- L7 +2 -0 Dates are parsed in UTC. | when: a date is 
 
 def began(run: str) -> Event:
     gates = ("gate test: make test", "gate lint: make lint")
-    where = (run, "/p", "main", "/tmp/kern/p/main", gates, "claude's login")
-    return events.RunStarted(*where, 6, 10, forecast="6 tasks, about $9.00", max_cost=20.0)
+    facts = {"run files": "/tmp/kern/p/main", "forecast": "6 tasks, about $9.00"}
+    return events.RunStarted(run, "/p", "main", "claude's login", 6, 10, 20.0, facts, gates)
 
 
 def called(
     stage: Stage, task: str, answer: str, usd: float | None, attempt: int = 1
 ) -> list[Event]:
-    end = events.StageFinished(
+    end = events.StageEnded(
         *(stage, task, answer, 62.0, usd),
         attempt=attempt,
         model="opus",
@@ -72,11 +72,11 @@ def evening() -> Iterator[Event]:
     yield events.TaskStarted(task, 1)
     yield from called(Stage.RESEARCH, task, "- Files: dates.py:1\n\nREADY", 0.25)
     told = {"L7": "when: a date is read"}
-    yield events.Recalled(Stage.IMPLEMENT, task, told, {"L9": "no room"}, 3, 120)
+    yield events.Recalled(Stage.IMPLEMENT, task, told, {"L9": "no room"})
     yield events.StageStarted(Stage.IMPLEMENT, task, "opus", 1, agent="claude")
     yield events.Acted(Stage.IMPLEMENT, Act("m", ("Read dates.py",), {}))
-    failed = (Stage.IMPLEMENT, task, "overloaded", 2.0, None, 1)
-    yield events.StageFailed(*failed, model="opus", agent="claude")
+    failed = (Stage.IMPLEMENT, task, "", 2.0, None)
+    yield events.StageEnded(*failed, model="opus", agent="claude", reason="overloaded")
     yield events.StageRetried(Stage.IMPLEMENT, "overloaded", 1, 4.0)
     yield from called(Stage.IMPLEMENT, task, "Dates are parsed.\n\nSUCCESS", 1.5)
     yield from gate(1, "FAILED test_dates.py: off by one\n1 failed\n")
@@ -104,14 +104,13 @@ def morning() -> Iterator[Event]:
     yield events.TaskSettled(task, Outcome.BLOCKED, "needs a key")
     task = "Store the orders"
     yield events.TaskStarted(task, 2)
-    yield events.QuestionNoted(task, Stage.RESEARCH, "which database?", "")
     yield events.TaskSettled(task, Outcome.ASKED, "asks: which database?")
     task = "Draw the chart"
     yield events.TaskStarted(task, 3)
-    yield events.LimitReset("resets 3am", 60.0, 1_794_020_400.0)
+    yield events.LimitReset("resets 3am", 1_794_020_400.0)
     yield events.Outage("no route to the API", 1_794_020_000.0, 1_794_020_060.0, 60.0, 1)
     yield events.Outage("it answers", 1_794_020_000.0, 1_794_020_060.0, 0.0, 0)
-    yield events.StoodIn(Stage.IMPLEMENT, "codex", "claude", 1_794_020_400.0, "at its limit")
+    yield events.StoodIn(Stage.IMPLEMENT, "codex", "claude", "at its limit")
     yield events.AttemptNoted(
         task, 1, "gate test is red: no axis", "kern/attempts/draw-1/1", "gate"
     )
@@ -121,7 +120,7 @@ def morning() -> Iterator[Event]:
         Need(2, 4, "Publish the package", "needs a key", "kern show 2, kern edit, kern retry 2"),
         Need(3, 6, "Store the orders", "asks: which database?", 'kern answer 3 "…"'),
     )
-    more: dict[str, Any] = {"needs": needs, "tokens": 12_345, "seconds": 3720.0}
+    more: dict[str, Any] = {"needs": needs, "seconds": 3720.0}
     yield ended(**more, open_tasks=5, exit_code=1, cost=Cost(1.5, 1))
 
 
@@ -202,44 +201,22 @@ def test_the_night_as_its_runs_told_it(
 
 
 ONE = (
-    events.RunStarted("r", "/p", "main", "/tmp/kern/p/main", (), "", 6, 10, max_cost=20.0),
+    events.RunStarted("r", "/p", "main", "", 6, 10, max_cost=20.0),
     *(events.TaskSettled(f"t{n}", Outcome.DONE, "") for n in range(3)),
     events.TaskSettled("blocked", Outcome.BLOCKED, "no key"),
     *called(Stage.RESEARCH, "Draw the chart", "READY", 4.25),
     events.StageStarted(Stage.IMPLEMENT, "Draw the chart", "opus", 2),
     events.Acted(Stage.IMPLEMENT, Act("m", ("Read a.py", "Bash " + "make " * 40), {})),
 )
+LONG = "Write the parser " * 9
+BEGUN, OVER = ({"kind": "stage", "did": did, "stage": "implement"} for did in ("start", "end"))
 MANY = tuple(
-    {
-        "time": "1970-01-01T00:00:08.000Z",
-        "run": f"w{worker}",
-        "fleet": "r",
-        "worker": worker,
-        **record,
-    }
-    for worker, record in (
+    {"time": "1970-01-01T00:00:08.000Z", "run": f"w{at}", "fleet": "r", "worker": at, **record}
+    for at, record in (
         (3, {"kind": "work", "task": "Write the lexer", "commit": "c" * 40}),
-        (3, {"kind": "work", "task": "Document it", "commit": "d" * 40}),
-        (
-            1,
-            {
-                "kind": "stage",
-                "did": "start",
-                "stage": "implement",
-                "task": "Write the parser " * 9,
-            },
-        ),
+        (1, {**BEGUN, "task": LONG}),
         (2, {"kind": "run", "did": "end"}),
-        (
-            3,
-            {
-                "kind": "stage",
-                "did": "end",
-                "stage": "implement",
-                "task": "b \x1b[2J",
-                "cost_usd": 1,
-            },
-        ),
+        (3, {**OVER, "task": "b \x1b[2J", "cost_usd": 1}),
     )
 )
 

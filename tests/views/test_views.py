@@ -11,7 +11,7 @@ import pytest
 
 from kern.journal import store, totals
 from kern.journal.history import fold
-from kern.journal.totals import NOT_READ
+from kern.journal.totals import UNREAD
 from kern.views import summary
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
 from tests.journal.test_journal import GREEN
@@ -69,7 +69,7 @@ def test_status_tells_what_the_run_is_at_and_what_it_spent(
     assert (found["run"]["done"], found["run"]["cost_usd"]) == (1, 0.04)
     assert [task["cost_usd"] for task in found["tasks"]] == [0.03, 0.01]
     shown = kern("status").out
-    assert "run in progress, implement of second since " in shown
+    assert f"run in progress: pid {run.pid}\n  stage 2/3 implement of second since " in shown
     assert "this run: 1 done, $0.04, " in shown
 
 
@@ -80,10 +80,8 @@ def test_a_long_spec_shows_what_is_open_and_how_to_see_the_rest(
     write_spec(repo, git, done + "".join(f"- [ ] new {n}\n" for n in range(50)))
     shown = kern("status").out
     assert "  61  [ ] new 0" in shown
-    assert " 100  [ ] new 39" in shown
-    assert "new 40" not in shown
     assert "old" not in shown
-    assert "and 70 more, finished or further down: kern status --all" in shown
+    assert "and 60 that are done: kern status --all" in shown
     everything = kern("status", "--all").out
     assert everything.count("old ") + everything.count("new ") == 110
     assert len(json.loads(kern("status", "--json").out)["tasks"]) == 110
@@ -170,7 +168,6 @@ def test_a_report_without_any_cost_says_unknown(
     assert found["tasks"][0]["cost_usd"] is None
     status = json.loads(kern("status", "--json").out)
     assert (status["run"]["cost_usd"], status["tasks"][0]["cost_usd"]) == (None, None)
-    assert json.loads(kern("show", "1", "--json").out)["by_stage"]["commit"]["cost_usd"] is None
     for argv in (("report",), ("status",), ("show", "1")):
         shown = kern(*argv).out
         assert "cost unknown" in shown
@@ -197,9 +194,9 @@ def test_markdown_for_a_pull_request_shows_an_agents_words_as_words(words: str, 
     rows = [*walked(words, 1.0), {"task": words, "kind": "learning", "text": words}]
     rows.append({"kind": "error", "text": words})
     found = fold(made("r", rows))
-    for line in summary.report(found, NOT_READ, markdown=True).splitlines():
+    for line in summary.report(found, UNREAD, markdown=True).splitlines():
         assert live not in f" {line}", line
-    assert words in summary.report(found, NOT_READ)
+    assert words in summary.report(found, UNREAD)
 
 
 @pytest.mark.slow

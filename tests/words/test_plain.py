@@ -16,29 +16,14 @@ UNSAFE = re.compile(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("plain text", "plain text"),
         ("two\nlines\tand a tab", "two\nlines\tand a tab"),
         ("windows\r\nlines", "windows\nlines"),
         ("ünïcödé 日本語 🎉", "ünïcödé 日本語 🎉"),
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b[1;38;5;200mbold\x1b[m", "bold"),
-        ("\x1b[2J\x1b[Hcleared", "cleared"),
-        ("\x1b[?25lhidden", "hidden"),
-        ("\x1b]0;title\x07text", "text"),
-        ("\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1b(Bcharset", "charset"),
-        ("\x1bcreset", "reset"),
-        ("\x07bell\x00nul\x08back", "bellnulback"),
-        ("\x9b31mc1", "31mc1"),
-        ("\u202egnihtemos\u202c", "gnihtemos"),
-        ("zero\u200bwidth\ufeff", "zerowidth"),
-        ("line\u2028separator", "lineseparator"),
-        ("arabic\u061cmark", "arabicmark"),
-        ("\u206aold\u206f soft\xad\u180ehyphen", "old softhyphen"),
-        ("tags\U000e0001\U000e0068\U000e007f", "tags"),
-        ("\udcff\ud83d", ""),
-        ("lone escape \x1b", "lone escape "),
-        ("", ""),
+        ("\x1b[1;38;5;200mbold\x1b[m\x1b[2J\x1b[H\x1b[?25l\x1b(B\x1bc", "bold"),
+        ("\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\\x1b]0;title\x07", "link"),
+        ("\x07bell\x00nul\x08back\x9b31mc1\x1b", "bellnulback31mc1"),
+        ("\u202egnihtemos\u202c zero\u200bwidth\ufeff \udcff\ud83d", "gnihtemos zerowidth "),
+        ("a\u2028b\u061cc\u206ad\u206f\xad\u180ee\U000e0001\U000e0068", "abcde"),
     ],
 )
 def test_what_is_left_of_a_text(text: str, expected: str) -> None:
@@ -68,53 +53,27 @@ def test_whatever_comes_in_nothing_harmful_comes_out() -> None:
         assert one == one.strip(), seed
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 299, 300, 301, 5000])
-def test_a_line_is_cut_only_where_it_is_too_long_and_says_so(size: int) -> None:
-    cut = plain.line("x" * size)
-    assert len(cut) == min(size, 300)
-    assert cut.endswith("…") == (size > 300)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        *(
-            (0, "0 s"),
-            (0.04, "0 s"),
-            (0.3, "0.3 s"),
-            (0.5, "0.5 s"),
-            (1.4, "1 s"),
-            (90, "1 min 30 s"),
-        ),
-        *((247, "4 min 7 s"), (600, "10 min"), (7505, "2 h 5 min"), (21600, "6 h")),
-    ],
-)
-def test_a_length_of_time_in_words(seconds: float, shown: str) -> None:
-    assert plain.span(seconds) == shown
+def test_a_line_is_cut_only_where_it_is_too_long_and_says_so() -> None:
+    assert plain.line("x" * 300) == "x" * 300
+    assert plain.line("x" * 301) == "x" * 299 + "…"
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        *(
-            ("30", 30),
-            ("0", 0),
-            ("2.5", 2.5),
-            (".5", 0.5),
-            ("30s", 30),
-            ("90 s", 90),
-            (" 5m ", 300),
-        ),
+        *(("30", 30), ("0", 0), (".5", 0.5), ("30s", 30), ("90 s", 90), (" 5m ", 300)),
         *(("2h", 7200), ("1h30m", 5400), ("1.5h", 5400), ("2 h 5 min", 7500), ("1d12h", 129600)),
-        *(("", None), ("soon", None), ("1h30", None), ("30m1h", None), ("1h1h", None)),
-        *(("-5", None), ("5x", None), ("1e3", None), ("h", None), ("nan", None), ("9" * 99, None)),
+        *(("", None), ("soon", None), ("1h30", None), ("30m1h", None), ("-5", None)),
+        *(("5x", None), ("1e3", None), ("h", None), ("nan", None), ("9" * 99, None)),
     ],
 )
 def test_a_length_of_time_is_read(text: str, seconds: float | None) -> None:
     assert plain.seconds(text) == seconds
 
 
-def test_a_length_of_time_is_read_back_as_it_was_written() -> None:
+def test_a_length_of_time_is_written_and_read_back() -> None:
+    words = {0.04: "0 s", 0.3: "0.3 s", 1.4: "1 s", 247: "4 min 7 s", 7505: "2 h 5 min"}
+    assert {length: plain.span(length) for length in words} == words
     for length in (1, 59, 60, 3599, 3600, 86400, 90000):
         assert plain.seconds(plain.span(length)) == length
     assert [plain.seconds("2", unit) for unit in "smhd"] == [2, 120, 7200, 172800]

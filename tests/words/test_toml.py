@@ -5,58 +5,40 @@ import pytest
 from kern import toml
 from kern.errors import UsageError
 
-ROWS: toml.Rows = {
-    "a": toml.table({"run": toml.text, "old": "name it in run"}),
-    "names": toml.texts("names"),
-    "time": toml.seconds,
-    "any": lambda given: given,
-}
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"a = \xff", "x.toml is not valid TOML: "),
-        (b"a = ", "x.toml is not valid TOML: "),
-        (b"a = " + b"[" * 5000, "x.toml is "),
-        (b"a = " + b"9" * 5000, "x.toml is not valid TOML: "),
-    ],
-)
-def test_what_cannot_be_read_names_the_file(data: bytes, said: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        toml.read(data, "x.toml", ROWS)
-    assert str(caught.value).startswith(said) and caught.value.hint == "edit x.toml"
+ROWS: toml.Rows = {"a": toml.table({"run": toml.text}), "time": toml.seconds}
 
 
 @pytest.mark.parametrize(
     ("data", "said", "hint"),
     [
-        ("a = 1", "x.toml: a must be a table", "edit x.toml"),
-        ("b = 1", "x.toml: unknown setting b", "known there: a, names, time, any"),
-        ("a = { ruin = 2 }", "x.toml: unknown setting a.ruin", "known there: run"),
-        ("a = { old = 2 }", "x.toml: there is no a.old any more", "name it in run"),
-        ("a = { run = 2 }", "x.toml: a.run must be a text", "edit x.toml"),
+        *(
+            (b"a = " + data, " is not valid TOML: ", "edit x.toml")
+            for data in (b"\xff", b"9" * 5000)
+        ),
+        (b"a = " + b"[" * 5000, " is ", "edit x.toml"),
+        (b"a = 1", ": a must be a table", "kern help settings"),
+        (b"b = 1", ": b is no setting", "known there: a, time"),
+        (b"a = { ruin = 2 }", ": a.ruin is no setting", "known there: run"),
+        (b"a = { jobs = 2 }", ": a.jobs is gone", "kern -j 4"),
+        (b"a = { run = 2 }", ": a.run must be a text", "kern help settings"),
     ],
 )
-def test_what_is_no_table_or_not_known_is_named_with_what_is(
-    data: str, said: str, hint: str
-) -> None:
+def test_what_is_not_known_is_named_with_what_is(data: bytes, said: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         toml.read(data, "x.toml", ROWS)
-    assert (str(caught.value), caught.value.hint) == (said, hint)
+    assert str(caught.value).startswith(f"x.toml{said}") and caught.value.hint == hint
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "seconds"),
     [
-        *(("0", 0.0), ("90", 90.0), ("1.5", 1.5), ('"90s"', 90.0), ('"1h30m"', 5400.0)),
-        *(('"0"', 0.0), ("true", None), ("-1", None), ("1e9", None), ("nan", None)),
-        *(("0x" + "f" * 500, None), ('"soon"', None), ('""', None), ("[]", None)),
+        *(("0", 0.0), ("1.5", 1.5), ('"90s"', 90.0), ('"1h30m"', 5400.0), ('"0"', 0.0)),
+        *((bad, None) for bad in ("true", "-1", "1e9", "nan", "0x" + "f" * 500, '"soon"', "[]")),
     ],
 )
-def test_a_time_is_seconds_or_a_length(value: str, found: float | None) -> None:
-    if found is not None:
-        assert toml.read(f"time = {value}", "x.toml", ROWS) == {"time": found}
+def test_a_time_is_seconds_or_a_length(value: str, seconds: float | None) -> None:
+    if seconds is not None:
+        assert toml.read(f"time = {value}", "x.toml", ROWS) == {"time": seconds}
         return
     with pytest.raises(UsageError, match="time must be seconds"):
         toml.read(f"time = {value}", "x.toml", ROWS)

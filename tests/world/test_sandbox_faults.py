@@ -4,14 +4,12 @@ word, and never less protection than was named.
 
 import os
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from kern.person import FILE
-from tests.conftest import Fake, Git, Kern, agents, open_to_tests, wait_for
+from tests.conftest import Fake, Git, Kern, open_to_tests
 from tests.sandbox.test_wall import needs_bwrap
 
 BWRAP = {"KERN_SANDBOX": "bwrap"}
@@ -96,38 +94,6 @@ def test_where_it_fails_in_mid_run_the_run_stops_and_no_attempt_is_burnt(
     assert git("rev-list", "--count", "HEAD") == "3"
     assert "- [x] add a greeting" in git("show", "HEAD:SPEC.md")
     assert fake.stages.count("implement") == 1
-
-
-@needs_bwrap
-def test_what_a_hook_of_kerns_own_commit_leaves_behind_ends_with_it(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    """Whatever it forgets of its environment."""
-    beat = fake.folder / "beat"
-    lives = f"env -i setsid sh -c 'while :; do date > {beat}; sleep 0.1; done' >/dev/null 2>&1 &"
-    hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(
-        f"#!/bin/sh\nrm -f {beat}\n{lives}\nwhile [ ! -e {beat} ]; do sleep 0.1; done\n"
-    )
-    hook.chmod(0o755)
-    ran = kern("1", "0", env=BWRAP)
-    assert ran.code == 0, ran.err
-    beat.unlink()
-    time.sleep(0.5)
-    assert not beat.exists()
-
-
-@needs_bwrap
-def test_a_stage_2_ends_with_a_kern_that_is_killed(repo: Path, fake: Fake, kern: Kern) -> None:
-    leaves = "setsid sh -c 'while :; do echo leak >> leak.txt; sleep 0.1; done' &"
-    works = {"run": ["echo 1 > n"], "result": "SUCCESS"}
-    fake.script(implement=[{"run": [leaves], "kill": "parent", "hang": 60}, works])
-    assert kern("1", "0", env=BWRAP).code == -signal.SIGKILL
-    wait_for(lambda: not agents())
-    ran = kern("1", "0", env=BWRAP)
-    assert ran.code == 0, ran.err
-    assert "an earlier run left behind" not in ran.err
 
 
 @pytest.mark.parametrize("sandbox", ["off", pytest.param("bwrap", marks=needs_bwrap)])
