@@ -13,7 +13,6 @@ from kern.model import Act
 from kern.models import Endpoint
 
 _EDIT = '[agent.http] in kern.toml: url = "http://localhost:11434/v1"; model = "qwen3-coder"'
-_COMMAND_S = 120.0  # of a role that only looks
 
 
 def agent(endpoint: Endpoint) -> protocol.Agent:
@@ -24,12 +23,9 @@ def agent(endpoint: Endpoint) -> protocol.Agent:
         """Raises UsageError where no endpoint or no model is named."""
         body = {"model": call.model or endpoint.model}
         if not url or not body["model"]:
-            what = f"{call.role} stage: no {'model' if url else 'url'} is named"
-            raise UsageError(what, hint=_EDIT)
-        effort = {"xhigh": "high", "max": "high"}.get(call.effort, call.effort)
-        body |= {"reasoning_effort": effort} if effort else {}
-        to = {"url": f"{url}/chat/completions", "key": endpoint.key}
-        request = {**to, "body": body, "patience": call.patience or _COMMAND_S}
+            raise UsageError(f"{call.role}: no {'model' if url else 'url'} is named", hint=_EDIT)
+        body |= {"reasoning_effort": call.effort} if call.effort else {}
+        request = {"url": url, "key": endpoint.key, "body": body, "patience": call.patience or 120}
         return protocol.Start([call.program, "-I", "-S", http_loop.__file__, json.dumps(request)])
 
     def read(objects: Iterable[transcript.Object], ended: protocol.Ended) -> protocol.Answer:

@@ -20,7 +20,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-_MOST = 32_000_000  # bytes of one message, as they come
+_MOST = 32_000_000  # bytes of an answer; the rest is not read
 _SHOWN = 20_000  # bytes of what the commands of one message printed
 _PRINTED = 100_000_000  # bytes at which they are ended
 _SAME = 4  # times in a row
@@ -36,8 +36,8 @@ ENDED = "the agent was ended: "  # at a bound
 Message = dict[str, Any]
 
 
-class Trouble(Exception):
-    """The endpoint's, which may pass."""
+class Trouble(SystemExit):
+    """The endpoint's, which may pass: the end where nobody asks again."""
 
 
 class Stay(urllib.request.HTTPRedirectHandler):
@@ -48,11 +48,11 @@ class Stay(urllib.request.HTTPRedirectHandler):
 def ask(url: str, key: str, body: Message) -> tuple[str, Message]:
     """What the model says, and its tokens."""
     headers = {"Content-Type": "application/json", "User-Agent": "kern"}
-    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    headers |= {"Authorization": f"Bearer {key.strip()}"} if key else {}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     try:
         with urllib.request.build_opener(Stay).open(request, timeout=_SILENT_S) as response:
-            data = response.read(_MOST + 1)
+            data = response.read(_MOST)
     except urllib.request.HTTPError as exc:
         to, after = (exc.headers.get(name, "") for name in ("Location", "Retry-After"))
         more = f"-> {to}" if to else f"(try again in {after} s)" if after.isdecimal() else ""
@@ -60,8 +60,6 @@ def ask(url: str, key: str, body: Message) -> tuple[str, Message]:
         raise Trouble(f"{exc.code} from {exc.url}: {said}") from None
     except (OSError, HTTPException) as exc:
         raise Trouble(f"{url}: {getattr(exc, 'reason', exc)}") from None
-    if len(data) > _MOST:
-        sys.exit(f"{ENDED}the endpoint's answer does not end")
     try:
         reply = json.loads(data)
         choice, used = reply["choices"][0], reply.get("usage") or {}
@@ -136,7 +134,7 @@ def converse(request: Message, prompt: str) -> None:
     talk = [{"role": "system", "content": form}, {"role": "user", "content": prompt}]
     body, replies = {**request["body"], "messages": talk}, list[str]()
     for turn in range(1, _MOST_TURNS + 1):
-        text, usage = insist(request["url"], key.strip(), body)
+        text, usage = insist(f"{request['url']}/chat/completions", key, body)
         script = commands(text)
         say("assistant", text, turn=turn, command=script, usage=usage)
         if not (script or _FENCE.search(text) or _UNDONE.search(text)):
@@ -150,7 +148,4 @@ def converse(request: Message, prompt: str) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        converse(json.loads(sys.argv[1]), sys.stdin.buffer.read().decode("utf-8", "replace"))
-    except Trouble as exc:
-        sys.exit(f"Error: {exc}")
+    converse(json.loads(sys.argv[1]), sys.stdin.buffer.read().decode("utf-8", "replace"))

@@ -151,8 +151,10 @@ class Sandbox:
 
 def homes(folder: Path) -> None:
     """A child may have left anything in their caches. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # logins lie in it
     for own in (folder / kind.home for kind in Kind):
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own.mkdir(mode=0o700, exist_ok=True)
         for name in wall.CACHES.values():
             login.clear(own / name, folder=True)
             (own / name).mkdir(mode=0o700, exist_ok=True)

@@ -205,6 +205,15 @@ def test_what_a_child_leaves_in_what_is_kept_keeps_no_other_from_starting(
     assert found.returncode == 0, found.stderr
 
 
+def test_nobody_else_looks_into_the_homes(tmp_path: Path) -> None:
+    """Nor where an earlier kern made the folder for all."""
+    for name in ("new/own", "old"):
+        folder = tmp_path / name
+        (tmp_path / "old").mkdir(mode=0o755, exist_ok=True)
+        confine.homes(folder)
+        assert folder.stat().st_mode & 0o77 == 0
+
+
 @needs_bwrap
 def test_what_the_person_opens_is_open(world: World, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
