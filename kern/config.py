@@ -158,7 +158,11 @@ _GATE = toml.command(
 )
 
 
-_USD = toml.value("US dollars; 0 for no bound", toml.is_amount)
+_USD = toml.value(
+    "US dollars; 0 for no bound",
+    toml.is_amount,
+    "task = 20; tokens are bounded below [max_tokens]: task = 5_000_000",
+)
 _TOKENS = toml.value("a number of tokens; 0 for no bound", toml.is_amount, "5_000_000")
 # Within the working tree: what lies elsewhere is none of a worktree's.
 _PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"

@@ -133,7 +133,11 @@ class Endpoint:
 
 _ENDPOINT = toml.table(
     {
-        "url": toml.matching(_URL, "an http or https URL, with no password in it", _EXAMPLE),
+        "url": toml.matching(
+            _URL,
+            "an http or https URL, with no password in it",
+            f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"',
+        ),
         "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
         "key": toml.matching(
             _VARIABLE,

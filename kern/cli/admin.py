@@ -22,6 +22,9 @@ def stop(folder: Path, *, now: bool) -> None:
     holder, tree = lock.holder(git_dir), git_dir / lock.TREE
     if holder is None or not holder.run:
         raise KernError(f"no run in progress in {root}", hint="kern status")
+    if holder.host != lock.HOST:
+        what = f"the lock here belongs to pid {holder.pid} on host {holder.host}"
+        raise KernError(what, hint=f"ask there; if that run is gone: rm {git_dir / lock.HOLDER}")
     if not process.holds(holder.pid, tree):
         what = f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock"
         raise KernError(what, hint="kern, which takes it over")

@@ -2,6 +2,7 @@
 asked; and `kern learn`.
 """
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,6 +33,9 @@ def plan(
     goal = stated = (words or "").strip()
     if words is not None and not goal:
         raise UsageError("a goal that says nothing", hint='kern plan "what you want"')
+    if re.fullmatch(r"-|\S+\.md", goal):
+        hint = f'kern plan "$(cat {plain.line(goal)})"'
+        raise UsageError("a goal is what you want in words, and no file that says it", hint=hint)
     if mode is Mode.IMPROVE:
         stated = ""
     elif words is None:  # said before anything else that may be missing

@@ -2,19 +2,19 @@
 SPEC.md afresh before it writes.
 """
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from kern import plain
 from kern.cli import asking
 from kern.cli.asking import difference
-from kern.errors import KernError, UsageError
+from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
@@ -108,9 +108,15 @@ def undo(folder: Path, words: str) -> None:
     print("next: kern edit, to say below it what to do otherwise; then: kern")
 
 
-def _alone(repo: Repo) -> AbstractContextManager[None]:
+@contextlib.contextmanager
+def _alone(repo: Repo) -> Iterator[None]:
     """Not beside a run: kern's own lines are its own, and it writes them again."""
-    return lock.hold(workspace.scope(repo.root, repo.head().name), repo.git_dir)
+    try:
+        with lock.hold(workspace.scope(repo.root, repo.head().name), repo.git_dir):
+            yield
+    except Held as exc:
+        hint = "kern stop, and when it has ended: this again"
+        raise KernError(f"{exc}, which would undo this", hint=hint) from None
 
 
 def answer(folder: Path, words: str, text: str) -> None:

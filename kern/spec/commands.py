@@ -27,19 +27,19 @@ def add(
     """Below the tasks that are there. `after`: what must come first; `gates` and `judges`: what it
     must pass.
     """
+    title = imports.as_title(title)
+    for index, task in enumerate(spec.tasks):
+        if task.parent is None and order.name(task.text) == order.name(title):
+            what = f"there already: {spec.shown(index)}"
+            raise UsageError(what, hint="kern edit takes it up again, or adds words to it")
     texts = [task.text for task in spec.tasks]
     lines = [
-        *(f"> **{Kind.AFTER}:** {texts[order.named(one, texts)]}" for one in after),
-        *(f"> **{Kind.GATE}:** {_gate(one)}" for one in gates),
-        *(f"> **{Kind.JUDGE}:** {plain.line(one, len(one))}" for one in judges if one.strip()),
+        *(f"  > **{Kind.AFTER}:** {texts[order.named(one, texts)]}" for one in after),
+        *(f"  > **{Kind.GATE}:** {_gate(one)}" for one in gates),
+        *(f"  > **{Kind.JUDGE}:** {_judge(one)}" for one in judges),
     ]
-    new = imports.added(text, [imports.Item(title, notes=lines)])
-    if not new.new:
-        there = spec.shown(order.named(imports.as_title(title), texts))
-        raise UsageError(
-            f"there already: {there}", hint="kern edit takes it up again, or adds words to it"
-        )
-    return new.text, f"added {parse(new.text).shown(len(texts))}"
+    text = edit.add_tasks(text, spec, [f"- [ ] {title}", *lines])
+    return text, f"added {parse(text).shown(len(texts))}"
 
 
 def _gate(command: str) -> str:
@@ -51,6 +51,13 @@ def _gate(command: str) -> str:
             hint="join commands with &&, or put them into a script",
         )
     return bare if "`" in bare else f"`{bare}`"
+
+
+def _judge(claim: str) -> str:
+    flat = plain.line(claim, len(claim))
+    if not flat.strip("` "):
+        raise UsageError("the judge is asked nothing", hint='--judge "every error says what to do"')
+    return flat
 
 
 def reopened(text: str, spec: Spec, task: Task) -> str:

@@ -171,24 +171,34 @@ def unknown(spec: Spec) -> list[Note]:
 
 def _circle(spec: Spec) -> list[Diagnostic]:
     """Tasks that wait for each other, the first that are met, from the first in the file."""
-    first, steps = _first_open(spec), TopologicalSorter[int]()
-    for index, task in enumerate(spec.tasks):
-        if task.parent is not None and task.marker is not Marker.DONE:
-            steps.add(task.parent, index)
-        for one in (task, *(spec.tasks[at] for at in spec.above(task))):
-            numbers = (first.get(name(note.text)) for note in _after(one))
-            steps.add(index, *(number - 1 for number in numbers if number))
     try:
-        steps.prepare()
+        _steps(spec).prepare()
     except CycleError as exc:
-        circle: list[int] = exc.args[1][:0:-1]
+        steps = [step for step in reversed(exc.args[1]) if isinstance(step, int)]
     else:
         return []
-    at = circle.index(min(circle))
-    rows = [spec.tasks[index] for index in (*circle[at:], *circle[:at])]
+    tasks = [*dict.fromkeys(step if step >= 0 else ~step for step in steps)]
+    at = tasks.index(min(tasks))
+    rows = [spec.tasks[index] for index in (*tasks[at:], *tasks[:at])]
     names = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows]
     way = plain.line(" -> ".join([*names, plain.line(rows[0].text, 60)]), _LONGEST_WAY)
     return [Diagnostic(rows[0].line, f"waits for itself: {way}")]
+
+
+def _steps(spec: Spec) -> TopologicalSorter[int | str]:
+    """What each step waits for: `i` is the end of the task with that index, `~i` its beginning, a
+    name the end of all that bear it.
+    """
+    steps = TopologicalSorter[int | str]()
+    for index, task in enumerate(spec.tasks):
+        above = [] if task.parent is None else [task.parent]
+        steps.add(~index, *(~one for one in above), *(name(note.text) for note in _after(task)))
+        if task.marker is not Marker.DONE:
+            steps.add(index, ~index)
+            steps.add(name(task.text), index)
+            for whole in above:
+                steps.add(whole, index)
+    return steps
 
 
 # ---------------------------------------------------------------- what is left, and needs a person

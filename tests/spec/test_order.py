@@ -24,10 +24,14 @@ A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
         (A_B, 1, "waits for itself: a (line 1) -> b (line 3) -> a"),
         ("- [x] z\n- [ ] a\n  > **After:** A\n", 2, "waits for itself: a (line 2) -> a"),
         ("- [ ] p\n  - [ ] s\n    > **After:** p\n", 1, "itself: p (line 1) -> s (line 2) -> p"),
-        ("- [ ] p\n  > **After:** s\n  - [ ] s\n", 3, "waits for itself: s (line 3) -> s"),
+        ("- [ ] p\n  > **After:** s\n  - [ ] s\n", 1, "itself: p (line 1) -> s (line 3) -> p"),
+        (
+            "- [ ] x\n- [ ] b\n  > **After:** x\n- [ ] x\n  > **After:** b\n",
+            *(2, "waits for itself: b (line 2) -> x (line 4) -> b"),
+        ),
         (
             "- [ ] p\n  > **After:** q\n  - [ ] s\n- [ ] q\n  > **After:** s\n",
-            *(3, "waits for itself: s (line 3) -> q (line 4) -> s"),
+            *(1, "itself: p (line 1) -> q (line 4) -> s (line 3) -> p"),
         ),
         ("- [ ] a\n  > **After:**\n", 2, "After names no task in SPEC.md: ''"),
         ("- [x] p\n  > **After:** gone\n  - [ ] s\n", 2, "names no task in SPEC.md: 'gone'"),

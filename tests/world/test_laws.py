@@ -27,7 +27,7 @@ from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
 from kern.pipeline import facts, place
 from kern.pipeline.table import resume
 from kern.plain import decode, encode
-from kern.spec import edit
+from kern.spec import edit, order
 from kern.spec.file import Documents
 from kern.spec.parse import Kind, Spec, Task, parse
 from kern.spec.reapply import reapply
@@ -405,7 +405,7 @@ def test_marks_and_versions_of_any_content_are_read_or_passed_over(
 # -------------------------------------------------------------------- one megabyte of malice
 
 MB = 1_000_000
-DEEP = "".join(f"{' ' * depth}- [ ] t\n" for depth in range(900))
+DEEP = "".join(f"{' ' * depth}- [ ] t\n" for depth in range(3000))
 MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for n in range(12_000))
 
 
@@ -415,6 +415,7 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
         lambda: protocol.version("1." + "0" * MB),
         lambda: protocol.version("1" * MB),
         lambda: parse(DEEP + " " * 900 + "```\n" + "x\n" * 250_000),
+        lambda: order.faults(parse(DEEP)),
         lambda: reapply(MANY, MANY.replace("[ ]", "[x]")),
         lambda: prompts.read(
             Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
