@@ -235,8 +235,8 @@ def under_way(repo: Repo) -> str:
 
 
 def abort(repo: Repo) -> None:
-    """Forget a merge, rebase, cherry-pick or revert under way; HEAD, index and files stay."""
-    for name in ("merge", "rebase", "cherry-pick", "revert"):
+    """Forget what `begun` names; HEAD, index and files stay."""
+    for name in ("merge", "rebase", "am", "cherry-pick", "revert"):
         repo.run(name, "--quit")
 
 

@@ -42,9 +42,7 @@ class InPlace(Room):
         repo.update_index(dict.fromkeys(DOCUMENTS), {"GIT_INDEX_FILE": str(self.index)})
         self._base = repo.head().commit  # which has the documents as a candidate has it
         self._seen = ("", -1)  # the tree of the last look, and what had run by then
-        self._known = [
-            self.repo.bare(self._base)
-        ]  # trees of which nothing is lost, the last one held
+        self._known = [repo.bare(self._base)]  # trees of which nothing is lost, the last one held
 
     def accept(self, tree: str) -> None:
         self._known.append(self.repo.bare(tree))
@@ -65,12 +63,23 @@ class InPlace(Room):
             if now not in self._known:
                 self.save(self._known[-1], now)
             self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
-            # What was ignored when the run began is a person's, whatever the rules say by now.
-            kept = (f"--exclude={_rule(path)}" for path in (*self.own, *self.ignored))
-            self.repo.git("clean", "-fdq", *kept, "--", ":/", env=self.env)
+            rules = f"core.excludesFile={self._write_rules()}"
+            self.repo.git("-c", rules, "clean", "-fdq", "--", ":/", env=self.env)
             self._seen = target, len(process.RAN)
         self.accept(tree)
         return []
+
+    def _write_rules(self) -> Path:
+        """In a file, of any length. What was ignored when the run began is a person's, whatever the
+        rules say by now.
+        """
+        usual = ("--default", "~/.config/git/ignore", "--get", "core.excludesFile")
+        theirs = os.fsdecode(self.repo.run("config", "--type=path", *usual)[1]).strip()
+        before = Path(theirs).read_bytes() if os.path.isfile(theirs) else b""
+        kept = (_rule(path) for path in (*self.own, *self.ignored))
+        rules = self.place / "exclude"
+        rules.write_bytes(b"\n".join((before, *kept, b"")))
+        return rules
 
     def _look(self) -> str:
         """The tree as it is, where need be once what git cannot add is out of the way."""
@@ -95,9 +104,9 @@ class InPlace(Room):
                 shutil.move(self.tree / path, aside)
 
 
-def _rule(path: str) -> str:
+def _rule(path: str) -> bytes:
     """As a line of .gitignore that means this path alone."""
-    return "/" + re.sub(r"([\\*?\[ #!])", r"\\\1", path)
+    return b"/" + re.sub(rb"([\\*?\[ #!])", rb"\\\1", os.fsencode(path))
 
 
 def _new(place: Path) -> Path:
@@ -215,12 +224,11 @@ class Ignored:
             workspace.remove(folder)
 
     def name_changed(self, key: Key, attempt: int) -> None:
-        """What an attempt that succeeded has changed or removed, and where the copies are."""
+        """What an attempt that succeeded has changed or removed, and where its copy is."""
         folder, aside = self._folder(key, attempt), self._aside(key, attempt)
         what = f"changed while the task was carried out; as before: {aside}"
-        if self._tell(self._changed(folder), what):
-            aside.parent.mkdir(parents=True, exist_ok=True)
-            folder.rename(aside)
+        for path in self._tell(self._changed(folder), what):
+            _copy(folder / path, aside / path)
         workspace.remove(folder)
 
     def _tell(self, changed: Sequence[str], what: str) -> list[str]:

@@ -109,7 +109,7 @@ def advance(
     removed: Mapping[str, str] | None = None,
 ) -> bool:
     """The branch, from where `head` has it, with refs that were not there before and without those
-    that are `gone`, or nothing: False where it has moved.
+    that are `removed`, or nothing: False where it has moved.
     """
     rows = (
         f"update refs/heads/{head.branch} {new} {head.commit}",

@@ -301,9 +301,11 @@ class Repo:
             self.git("update-index", "-z", "--index-info", stdin=rows, env=env)
 
     def ignored(self, *paths: str) -> set[str]:
-        """Those that git leaves out; one that it knows never is."""
-        names = os.fsencode("\0".join(paths))
-        out = self.run("check-ignore", "-z", "--stdin", stdin=names)[1] if paths else b""
+        """Those that git leaves out; one that is committed never is, whatever the index knows."""
+        head = self.store.id("HEAD")
+        new = [path for path in paths if not (head and self.entry(head, path))]
+        names = os.fsencode("\0".join(new))
+        out = self.run("check-ignore", "-z", "--stdin", stdin=names)[1] if new else b""
         return {*os.fsdecode(out).split("\0")} - {""}
 
     # ------------------------------------------------------------ settings and hooks

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from kern.git import repository
+from kern.git.in_place import InPlace
 from tests.conftest import Fake, Git, Inline, Kern
 
 Step = dict[str, Any]
@@ -148,12 +150,32 @@ def test_after_a_success_what_changed_is_said_once_with_its_copy(
     assert (place / ".env").read_text() == "KEY=mine\n"
     assert (place / "data" / "dev.sqlite").read_text() == "rows\n"
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert aside(own).keys() == {".env", "data/dev.sqlite"}, "the rest was not named"
 
     fake.script(implement=[{"run": ["echo 2 > new.txt"], "result": "SUCCESS"}])
     (own / "SPEC.md").write_text((own / "SPEC.md").read_text() + "- [ ] another\n")
     git("commit", "--quiet", "--all", "--message=more")
     assert inline().code == 0
     assert (place / ".env").exists(), "it was named, and nothing else has been since"
+
+
+def test_any_number_stays_and_what_you_ignore_everywhere(
+    repo: Path, git: Git, tmp_path: Path
+) -> None:
+    (repo / ".gitignore").write_text("*.o\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=rules")
+    (tmp_path / "home" / ".config" / "git").mkdir(parents=True)
+    (tmp_path / "home" / ".config" / "git" / "ignore").write_text("*.swp\n")
+    objects = [repo / f"{number:0200}.o" for number in range(12_000)]  # no command line holds them
+    for place in objects:
+        place.touch()
+    room = InPlace(repository.open_at(repo))
+    for name in ("new", "edited.swp"):
+        (repo / name).write_text("made meanwhile\n")
+    room.fill(git("rev-parse", "HEAD^{tree}"))
+    assert all(place.exists() for place in objects)
+    assert (repo / "edited.swp").exists() and not (repo / "new").exists()
 
 
 def test_what_is_too_large_or_odd_is_named_once_and_left(

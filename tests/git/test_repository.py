@@ -1,12 +1,13 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from kern.errors import UsageError
-from kern.git import environment, history, landing, refs, repository
+from kern.git import environment, history, in_place, landing, refs, repository
 from kern.git.environment import GitFailed
 from kern.git.repository import Entry, Repo
 from kern.model import Key
@@ -83,6 +84,34 @@ def test_unmerged_paths_are_what_kern_may_not_work_in_the_middle_of(repo: Path, 
     with pytest.raises(subprocess.CalledProcessError):
         git("stash", "pop")
     assert history.under_way(found) == "the index holds unmerged paths"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        *("merge side", "rebase side", "rebase --apply side", "am -3 .git/p", "am .git/p"),
+        *(
+            "cherry-pick side",
+            "cherry-pick HEAD~1..side",
+            "revert HEAD~1",
+            "init .git/rebase-apply",
+        ),
+    ],
+)
+def test_whatever_an_agent_leaves_under_way_is_cleared(repo: Path, git: Git, left: str) -> None:
+    commit(git, repo, a_txt="1\n")
+    git("switch", "-qc", "side")
+    commit(git, repo, a_txt="2\n")
+    (repo / ".git" / "p").write_text(git("format-patch", "-1", "--stdout"))
+    git("switch", "-q", "main")
+    commit(git, repo, a_txt="3\n")
+    found = repository.open_at(repo)
+    head = found.head()
+    subprocess.run(["git", *left.split()], cwd=repo, capture_output=True)
+    assert history.begun(found)
+    assert in_place.undo_mistakes(found, head)[0].startswith("it left a mess")
+    assert history.begun(found) == "" and found.head() == head
+    assert not {"MERGE_MSG", "AUTO_MERGE", "sequencer"} & {*os.listdir(repo / ".git")}
 
 
 # ---------------------------------------------------------------- trees
