@@ -30,7 +30,7 @@ SAYS: Mapping[str, str] = {
     "retry": "{reason}: again in {wait} s",
     "stand-in": "{agent} takes the {stage} stage over from {instead_of}: {reason}",
     "gate": "  {gate}: green[, {took}][, flaky: {flaky}]",
-    "gate red": "  {gate}: red ({how}[, {took}])",
+    "gate red": "  {gate}: red ({how}[, {took}])[, {before}]",
     "attempt": "attempt {attempt} failed: {reason}[\n  its work: git show {ref}]",
     "recall": "{stage} is told: {told}[; left out {left}]",
     "vote": "learning {entry} was {opinion}: {reason}",

@@ -44,12 +44,16 @@ class Gates:
         """How it ended on that tree, where this run saw it: tools and services come and go."""
         return self._ended.get((tree, gate.name, gate.command))
 
-    def run(self, gate: Gate, exact: str, *, before: bool = False) -> Result:
-        """Where `exact` lies. `before`: the task, whose stage files its output is none of."""
+    def run(self, gate: Gate, exact: str, *, before: bool = False, how: str = "") -> Result:
+        """Where `exact` lies. `before`: the task, whose stage files its output is none of; `how`:
+        what is said of the tree.
+        """
         room = self.furnish(exact, gate.room)
         if room and gate.hidden:
             room = replace(room, laid=Path(gate.hidden).expanduser())
-        end = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
+        end = self._run(
+            gate, f"{'before' if before else 'gate'}-{_name(gate)}{how and '-'}{how}", room
+        )
         return replace(end, strict=gate.strict, known_red=bool(gate.red))
 
     def remember(self, gate: Gate, tree: str, end: Result) -> Result:

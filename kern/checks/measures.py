@@ -12,7 +12,7 @@ _TABLE = tomllib.loads(Path(__file__).with_name("measures.toml").read_text("utf-
 TEST = "|".join(_TABLE["tests"].values())
 
 
-def counts(path: str, keep: Sequence[str], by_gates: Collection[str], *, new: bool) -> bool:
+def counts(path: str, keep: Sequence[str], by_gates: Collection[str], *, new: bool = False) -> bool:
     """Whether a change is measured by it, or by a `new` one. `keep`: files, and folders, that a
     person adds to the table; `by_gates`: what those name.
     """

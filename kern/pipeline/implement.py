@@ -23,7 +23,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.plain import some
-from kern.spec import edit
+from kern.spec import edit, notes
 from kern.spec.parse import Kind
 from kern.stages import answer, briefs, change
 from kern.stages.call import Said
@@ -69,7 +69,10 @@ def research(site: Site, at: Situation) -> None:
         site.documents.edit_task(
             key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH))
         )
-    save(site, reply, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
+    first = save(site, reply, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
+    asks = first.answer.code is answer.Code.NEEDS_ANSWER
+    if asks and (why := notes.objection(task, first.answer.reason)):
+        site.warn(f"research: {why}; implement goes on with what it found")
 
 
 def implement(site: Site, at: Situation) -> None:

@@ -65,16 +65,18 @@ def run_gate(
     before: bool = False,
     red_before: bool | None = None,
     rewrote: Callable[[Result], None] | None = None,
+    how: str = "",
 ) -> Result:
     """How it ends on exactly that tree; a red one once more, and with what it may lack. `rewrote`:
-    looks at the tree as the gate left it, which is else put back.
+    looks at the tree as the gate left it, which is else put back. `how`: what is said of the tree.
     """
+    label = f"{gate.label} {how}".rstrip()
 
     def once() -> Result:
         site.caller.check_requests()
-        site.sink(GateStarted(gate.label, gate.command, before=before))
+        site.sink(GateStarted(label, gate.command, before=before))
         with attempt.watched(site, gate.label, back="" if rewrote else tree):
-            end = site.gates.run(gate, tree, before=before)
+            end = site.gates.run(gate, tree, before=before, how=how)
         if rewrote:
             rewrote(end)
         return end.against(red_before)
@@ -83,7 +85,7 @@ def run_gate(
     if result.runs_again(gate, end):
         end = result.combined(end, once())
     end = site.gates.remember(gate, site.repo.bare(tree), _explained(site, gate, end))
-    site.sink(GateEnded(end, before=before))
+    site.sink(GateEnded(replace(end, name=label), before=before))
     return end
 
 
@@ -95,14 +97,14 @@ def compare(
     rewrote: Callable[[Result], None] | None = None,
 ) -> Result:
     """How it ends on the tree, beside how it does on `head`, without the task. Raises KernError
-    where that lets no task begin: then none is to blame.
+    where that lets no task begin, and none has: then none is to blame.
     """
     before = known(site, gate, head)
     end = run_gate(site, gate, tree, red_before=before.red if before else None, rewrote=rewrote)
     if not (end.red and gate.name):
         return end
     before = before or run_gate(site, gate, site.repo.tree(head), before=True)
-    if before.red and before.stops(site.options.allow_red, first=True):
+    if before.red and before.stops(site.options.allow_red, first=not site.memory.checked):
         message, hint = result.refusal([before])
         where = f"that is {head[:7]}, without any task that waits to land"
         raise KernError(f"{message}\n{where}", hint=hint)

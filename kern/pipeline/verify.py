@@ -254,33 +254,39 @@ def _doubt(
     """Which gates are green only with the change's own tests, in words, and how the first of them
     ended on those before; empty where none is.
     """
-    back, red = _measures(site, gates, old, new), list[Result]()
-    if not back:
+    back, touched = _measures(site, gates, old, new)
+    if not touched:
         return "", None
+    red = list[Result]()
     tree = site.repo.tree_with(site.repo.bare(new), back)
     for gate, end in zip(gates, ends, strict=False):
         if not end.red:
-            unchanged_gate = replace(gate, name=f"{gate.name} {_AS_BEFORE}" if gate.name else "")
-            again = project.run_gate(site, unchanged_gate, tree, red_before=False)
-            red += [replace(again, name=gate.label)] * again.red
+            again = project.run_gate(site, gate, tree, red_before=False, how=_AS_BEFORE)
+            red += [again] * again.red
     site.rooms.put_back(new)
     if not red:
         return "", None
     names = some([one.name for one in red])
-    return f"{names}: green only with its own changes of {some(sorted(back))}", red[0]
+    return f"{names}: green only with its own changes of {some(sorted(touched))}", red[0]
 
 
-def _measures(site: Site, gates: Iterable[Gate], old: str, new: str) -> dict[str, Entry | None]:
-    """Of the change what it is measured by, as it was before."""
+def _measures(
+    site: Site, gates: Iterable[Gate], old: str, new: str
+) -> tuple[dict[str, Entry | None], list[str]]:
+    """Of the change what it is measured by, as it was before: without what is new, unless a gate
+    names it. And which of that is no mere addition.
+    """
     repo, change, back = site.repo, site.repo.changed(old, new), dict[str, Entry | None]()
+    keep, touched = project.settings(site).keep, list[str]()
     named = {path for gate in gates for path in result.named(gate.command, change)}
     for path, (was, now) in change.items():
-        if measures.counts(path, project.settings(site).keep, named, new=was is None):
+        counts = measures.counts(path, keep, named)
+        if not counts and was and now and not (was.is_submodule or now.is_submodule):
+            counts = measures.differs(path, repo.data(was.blob), repo.data(now.blob))
+        if counts and (was or path not in named):
             back[path] = was
-        elif was and now and not (was.is_submodule or now.is_submodule):
-            differs = measures.differs(path, repo.data(was.blob), repo.data(now.blob))
-            back |= {path: was} if differs else {}
-    return back
+            touched += [path] * bool(was or measures.counts(path, keep, named, new=True))
+    return back, touched
 
 
 def _touched(repo: Repo, gates: Iterable[Gate], old: str, new: str) -> list[str]:

@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -59,8 +58,7 @@ class Documents:
 
     def write(self, name: str, text: str) -> None:
         place = real(self.root, name)
-        mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o644
-        workspace.replace(place, encode(text), mode=mode, scratch=self.scratch)
+        workspace.replace(place, encode(text), mode=None, scratch=self.scratch)
 
     def form(self, name: str) -> str | None:
         """What stands there: the target of a link, "" for a file, None for anything else."""

@@ -20,6 +20,7 @@ from kern.model import Role, Stage
 
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
+_LONGEST_NAME = 240  # bytes; a file name holds 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,9 @@ class Scope:
     @property
     def lock(self) -> Path:
         flat = self.branch.replace("/", "-")
-        if flat != self.branch:  # `feature/x` and `feature-x` are two branches
-            flat += f"-{_digest(self.branch)}"
+        long = len(os.fsencode(self.project + flat)) > _LONGEST_NAME
+        if flat != self.branch or long:  # `feature/x` and `feature-x` are two branches
+            flat = f"{flat[:40]}-{_digest(self.branch)}"
         return self.base / f"{self.project}-{flat}.lock.d"
 
     def stage_file(self, stage: Stage, attempt: int = 0) -> Path:  # stage 2's of an earlier one
@@ -79,9 +81,10 @@ def _base(root: Path, temporary: Path) -> tuple[Path, str]:
         own = temporary / f"claude-{os.getuid()}" / "kern"
         return own, f"{base.parent} {_UNSAFE}: using {own} instead"
     base = Path(moved).expanduser().absolute()
-    if Path(os.path.realpath(base)).is_relative_to(root):
+    real = Path(os.path.realpath(base))
+    if real.is_relative_to(root) and not real.is_relative_to(root / ".kern"):
         what = f"KERN_DIR={base} lies in the working tree, where run files would look like work"
-        raise UsageError(what, hint=f"set it to a folder outside {root}")
+        raise UsageError(what, hint=f"set it to a folder outside {root}, or below {root / '.kern'}")
     return base, ""
 
 
@@ -144,11 +147,17 @@ def reported(path: Path) -> Iterator[None]:
         raise KernError(f"cannot write {path}: {exc.strerror}", hint=hint) from exc
 
 
-def replace(path: Path, data: bytes, *, mode: int = 0o600, scratch: Path | None = None) -> None:
-    """Write a whole file or nothing, and onto the disk before it takes the old one's place.
-    `scratch`: where the half-written file goes if one beside the old would be in a person's way.
+def replace(
+    path: Path, data: bytes, *, mode: int | None = 0o600, scratch: Path | None = None
+) -> None:
+    """Write a whole file or nothing, and onto the disk before it takes the old one's place. `mode`:
+    None for that of the old, of a new one the usual. `scratch`: where the half-written file goes if
+    one beside the old would be in a person's way.
     """
     with reported(path):
+        if mode is None:
+            os.umask(umask := os.umask(0))
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask
         beside = path.parent
         if scratch and scratch.is_dir() and scratch.stat().st_dev == beside.stat().st_dev:
             beside = scratch
@@ -255,13 +264,13 @@ def forget(where: Scope, stage: Stage) -> None:
 def retire(where: Scope, attempt: str) -> None:
     """Make room for the next stage 2: the last one is kept under its own name."""
     with reported(where.folder):
-        moved = (
-            (where.stage_file(Stage.IMPLEMENT), ""),
-            (where.transcript(Stage.IMPLEMENT), "-transcript"),
-        )
-        for old, what in moved:
+        logs = where.folder.glob("gate-*.log") if attempt.isdigit() else ()
+        moved = {log: f"attempt{attempt}-{log.name}" for log in logs}
+        moved[where.stage_file(Stage.IMPLEMENT)] = f"attempt{attempt}.json"
+        moved[where.transcript(Stage.IMPLEMENT)] = f"attempt{attempt}-transcript.json"
+        for old, new in moved.items():
             if old.exists():
-                os.replace(old, where.folder / f"attempt{attempt}{what}.json")
+                os.replace(old, where.folder / new)
         for file in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
             file.unlink(missing_ok=True)
         _copy(where)

@@ -82,8 +82,10 @@ def test_an_agent_that_asks_without_end_comes_to_an_end(
     (repo / "SPEC.md").write_text(f"- [ ] all\n  - [ ] add a greeting\n{notes}")
     git("commit", "--quiet", "--all", "--message=tasks")
     asks = [{"run": [f"echo {n} > n"], "result": f"NEEDS_ANSWER: greet {n}?"} for n in "defghi"]
-    fake.script(implement=asks)
-    assert inline(1).code == 1
+    fake.script(implement=asks, research=[{"result": "NEEDS_ANSWER: greet whom?"}])
+    ran = inline(1)
+    assert ran.code == 1
+    assert any("research: it asked more than 3" in str(one) for one in ran.events)
     assert spec(repo).count("it asked more than 3 questions") == 4  # attempts, and the skip
     assert spec(repo).count("**Question:**") == 3
 

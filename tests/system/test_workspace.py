@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kern.errors import UsageError
 from kern.model import Stage
 from kern.stages.record import history_name
 from kern.system import workspace
@@ -54,6 +55,32 @@ def test_branch_and_lock_have_their_documented_places(tmp_path: Path) -> None:
     assert slashed.folder == base / "p" / "feature" / "x"
     assert re.fullmatch(r"p-feature-x-[0-9a-f]{6}\.lock\.d", slashed.lock.name)
     assert dashed.lock.name == "p-feature-x.lock.d"
+
+
+def test_locks_of_long_branches_have_names_that_a_disk_takes(tmp_path: Path) -> None:
+    scopes = [workspace.scope(tmp_path / ("p" * 100), "b" * 240 + end) for end in "xy"]
+    assert len({one.lock for one in scopes}) == 2
+    assert max(len(one.lock.name) for one in scopes) < 200
+
+
+def test_run_files_may_lie_below_kern_s_own_folder_and_nowhere_else_in_a_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERN_DIR", str(tmp_path / ".kern" / "run"))
+    assert workspace.scope(tmp_path, "main").base == tmp_path / ".kern" / "run"
+    monkeypatch.setenv("KERN_DIR", str(tmp_path / "run"))
+    with pytest.raises(UsageError, match="lies in the working tree"):
+        workspace.scope(tmp_path, "main")
+
+
+def test_a_file_of_a_person_s_keeps_its_mode_and_a_new_one_has_the_usual(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.touch(mode=0o640)
+    umask = os.umask(0o002)
+    workspace.replace(old, b"", mode=None)
+    workspace.replace(new, b"", mode=None)
+    os.umask(umask)
+    assert [mode(old), mode(new)] == [0o640, 0o664]
 
 
 def test_repositories_of_the_same_name_do_not_share_a_folder(tmp_path: Path) -> None:
