@@ -280,7 +280,7 @@ class Repo:
     def added(self, env: Mapping[str, str], apart: Iterable[str]) -> str:
         """The tree of the index that `env` names, with all that lies there but what stays apart."""
         pathspecs = (":/", *(f":(top,exclude,literal){path.rstrip('/')}" for path in apart))
-        argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        argv = ("add", "--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
         code, _, complaint = self.run(*argv, stdin=os.fsencode("\0".join(pathspecs)), env=env)
         # It has added the rest, and complains of what is excluded and ignored as well.
         if code and (code != 1 or re.search("(?m)^(error|fatal): ", complaint)):

@@ -88,25 +88,23 @@ class Room:
         self.index.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed
         fresh = not self.index.exists()
         try:
-            if fresh:
-                self.repo.git("read-tree", tree, env=self.env)
-            else:
-                self._remove_young()
-                was = self.repo.text("write-tree", env=self.env)
-                changes = self.repo.changed(was, tree).items()
-                self.repo.update_index({path: new for path, (_, new) in changes}, self.env)
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
+            if not fresh:
+                self._remove_young()
             look = ("diff-files", "-z", "--name-only")  # what a child has merely touched as well
-            if written := self.repo.paths(*_EXACTLY, *look, env=self.env):
-                anew = ("checkout-index", "--force", "--index", "-z", "--stdin")
-                self.repo.git(*anew, stdin=os.fsencode("\0".join(written)), env=self.env)
+            if touched := self.repo.paths(*_EXACTLY, *look, env=self.env):
+                anew = (*_EXACTLY, "checkout-index", "--force", "--index", "-z", "--stdin")
+                self.repo.git(*anew, stdin=os.fsencode("\0".join(touched)), env=self.env)
+            was = self.repo.text("write-tree", env=self.env)
+            if was != tree:  # where --reset would look at all files once more
+                self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
         except (GitFailed, OSError):
             if fresh:
                 raise
             workspace.remove(self.tree)  # with what is closed to git
             self.index.unlink()
             return self._read(tree)
-        return out, {*written}
+        return out, {*touched, *self.repo.changed(was, tree)}
 
     def _remove_young(self) -> None:
         """What a child has changed since the last filling, of what that wrote: git knows a file by
@@ -144,7 +142,8 @@ class Room:
             self.repo.run(*_EXACTLY, "update-index", "-z", "--stdin", stdin=names[1:], env=self.env)
             # The next one names these as well, whatever they are like by then.
             self.home.update_index(dict.fromkeys(edited), now)
-            os.replace(now["GIT_INDEX_FILE"], self.seen)
+            with contextlib.suppress(FileNotFoundError):  # of a clone that has checked out nothing
+                os.replace(now["GIT_INDEX_FILE"], self.seen)
         os.utime(self.index)  # which git leaves as it is where the second is the same
 
     def _copy(self, path: str) -> bool:
