@@ -18,7 +18,6 @@ from kern.agents.protocol import (
     OverBudget,
     TryAgain,
     Unusable,
-    version,
 )
 from kern.model import Stage
 from tests.conftest import Fake, Kern
@@ -82,20 +81,7 @@ def test_what_a_call_names_is_passed_on() -> None:
     assert begun.env["BASH_DEFAULT_TIMEOUT_MS"] == begun.env["BASH_MAX_TIMEOUT_MS"] == "1800000"
 
 
-def test_a_version_in_a_text() -> None:
-    assert version("claude version 10.20.30-beta") == [10, 20, 30]
-    assert version("2.1") == version("") == []
-
-
 # -------------------------------------------------------------------- the transcript
-
-
-def test_a_good_answer_in_one_value() -> None:
-    last = {**RESULT, "result": "did it\n\nSUCCESS", "total_cost_usd": 0.25, "num_turns": 7}
-    found = read(INIT, last)
-    assert found.text == "did it\n\nSUCCESS"
-    assert (found.cost_usd, found.turns) == (0.25, 7)
-    assert found.denied == ()
 
 
 def test_of_several_results_the_last_counts_and_denials_add_up() -> None:

@@ -1,7 +1,6 @@
 """Any command as an agent: what is made of what it prints, and a task by a shell script."""
 
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -87,44 +86,6 @@ def test_a_command_comes_before_what_kern_brings_by_that_name() -> None:
 
 
 # -------------------------------------------------------------------- by kern
-
-SCRIPT = """
-cat > "$0.$1.prompt"
-case $1 in
-  research) cat a.txt >&2; echo '- Files: a.txt:1-1'; echo; echo READY;;
-  implement) echo hello > hi.txt; printf 'Did it: %s.\\n\\nSUCCESS\\n' "$2"
-    echo '{"usage": {"input_tokens": 5, "output_tokens": 1}, "total_cost_usd": 0.25}';;
-  commit) echo 'Greet people';;
-esac
-"""
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Path:
-    """Beside the project; it keeps its prompts next to it."""
-    folder = tmp_path / "home/own"
-    folder.mkdir()
-    place = folder / "mine.sh"
-    place.write_text(SCRIPT)
-    return place
-
-
-def setting(script: Path) -> str:
-    return f"[commands]\nmine = {json.dumps(['sh', str(script), '{role}', 'by {model}'])}\n"
-
-
-def test_it_implements(repo: Path, git: Git, fake: Fake, kern: Kern, script: Path) -> None:
-    toml(repo, git, setting(script) + '[stages.implement]\nagent = "mine"\nmodel = "big"\n')
-    assert "stage 2 implement: mine, model big, prompt of" in kern("-n").out
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert [call["stage"] for call in fake.calls] == ["research", "commit"]
-    assert git("show", "HEAD:hi.txt") == "hello"
-    assert "Did it: by big." in ran.said
-    assert "$0.25" in ran.said and "never names" not in ran.said
-    prompt = Path(f"{script}.implement.prompt").read_text()
-    assert "add a greeting" in prompt
-    assert prompt.startswith("You are the implement stage"), "the contract"
 
 
 def test_its_program_is_no_file_of_the_repository(

@@ -17,7 +17,6 @@ from kern.agents.protocol import Call
 from kern.errors import UsageError
 from kern.model import Needs, Stage
 from kern.models import Endpoint
-from kern.stages import prompts
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, bash, say, use
@@ -97,7 +96,6 @@ def test_a_setting_that_is_none_is_refused(table: dict[str, object], named: str)
 
 # -------------------------------------------------------------------- by kern
 
-FORM = prompts.path("prompts/1_research.md").read_text("utf-8")
 READY = say("- Files: a.txt:1-7\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY")
 WRITE = use("Write", file_path="hi.txt", content="hello 😀\n")
 DONE, WORDS = say("Did it.\n\nSUCCESS"), say("Greet people 😀")
@@ -195,34 +193,3 @@ def test_a_repository_s_endpoint_gets_nothing_without_a_yes(
     ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said
     done(git)
-
-
-RECITED = {
-    "the example": (
-        FORM.partition("<example>\n")[2].partition("</example>")[0],
-        "repeated the prompt",
-    ),
-    "a call": (
-        '{"name": "sh", "arguments": {"command": "ls"}}\n\nREADY',
-        "wrote a call of a tool as text",
-    ),
-}
-
-
-@needs_bwrap
-@pytest.mark.slow
-@pytest.mark.parametrize("what", RECITED)
-def test_a_model_that_recites_is_not_believed_and_its_end_is_named(
-    repo: Path, git: Git, kern: Kern, serve: Serve, what: str
-) -> None:
-    said, why = RECITED[what]
-    server = serve(research=[[say(said)]] * 6, implement=[[DONE]] * 3)
-    toml(repo, git, f'agents = ["http"]\n{table(server.url)}')
-    head = git("rev-parse", "HEAD")
-    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
-    assert ran.code == 1, ran.said
-    assert git("rev-parse", "HEAD") == head
-    assert [one.stage for one in server.requests] == ["research"] * 6
-    spec = (repo / "SPEC.md").read_text()
-    assert f"**Attempt 1:** research: it {why} (kept: " in spec
-    assert f"**Skipped:** the attempts failed and it could not be split: research: it {why}" in spec

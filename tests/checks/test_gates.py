@@ -28,9 +28,9 @@ def toml(repo: Path, git: Git, text: str) -> None:
     git("commit", "--quiet", "--message=gates")
 
 
-def task(repo: Path, git: Git, *notes: str) -> None:
+def task(repo: Path, git: Git, *notes: str, title: str = "add a greeting") -> None:
     lines = "".join(f"  > {note}\n" for note in notes)
-    (repo / "SPEC.md").write_text(f"- [ ] add a greeting\n{lines}")
+    (repo / "SPEC.md").write_text(f"- [ ] {title}\n{lines}")
     git("commit", "--quiet", "--all", "--message=task")
 
 

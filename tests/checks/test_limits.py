@@ -1,6 +1,5 @@
 """What a run waits for, and for how long: usage limits and time-outs."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -52,24 +51,6 @@ def test_it_waits_for_the_reset_and_runs_the_same_stage_again(
     assert not attempts(repo)
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
     assert "usage limit: You've hit your session limit" in ran.err
-
-
-def test_too_long_a_wait_ends_the_run_and_says_when_to_come_back(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    toml(repo, git, "max_wait = 60\n")
-    fake.script(implement=[limit(NOW + 61, "echo x > half"), GREEN])
-
-    ran = inline(1, clock=lambda: NOW)
-
-    assert ran.code == 3
-    assert ran.slept == []
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(NOW + 61))
-    assert f"resets {when} local time" in ran.err
-    assert not (repo / "half").exists()
-    again = inline(1)
-    assert again.code == 0, again.err
-    assert fake.stages == ["research", "implement", "implement", "commit"]
 
 
 # ---------------------------------------------------------------- time-outs

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kern.memory import entries
 from tests.conftest import Fake, Git, Kern
 from tests.kit.terminal import on_terminal
 
@@ -36,26 +35,6 @@ def learned(repo: Path, git: Git) -> None:
 
 def text(repo: Path) -> str:
     return (repo / "LEARNINGS.md").read_text()
-
-
-def test_what_is_accepted_stands_in_the_file(repo: Path, fake: Fake, kern: Kern) -> None:
-    fake.script(planner=[{"result": CHANGES}])
-    ran = kern("learn", "--tidy", "--yes")
-    assert ran.code == 0, ran.err
-    first, second, new = entries.parse(text(repo)).entries
-    assert (first.unwanted, first.text) == (
-        *("retired: the test is gone",),
-        "The help text is tested word for word.",
-    )
-    assert second.text == "Build an index on orders concurrently."
-    assert (new.id, new.text) == ("L3", "State is kept in SQLite: users back up one file.")
-    assert "+- L3 +0 -0 State is kept in SQLite" in ran.out
-    assert "--- a/LEARNINGS.md" in ran.out
-    (call,) = fake.calls
-    assert call["argv"][call["argv"].index("--tools") + 1] == "Read,Glob,Grep,Task"
-    assert "- L2 +1 -0 Build an index" in call["prompt"]
-    assert "- Store the users\n  Question: Postgres?\n  Answer: SQLite" in call["prompt"]
-    assert "Show them" not in call["prompt"]
 
 
 def test_a_dry_run_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) -> None:

@@ -4,8 +4,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
 LIST = """The gap: there is no greeting.
@@ -40,26 +38,6 @@ def test_the_example_that_init_wrote_makes_room_for_the_plan(
     assert spec(repo).startswith("# Tasks\n\n> **Goal:** two files\n\n- [ ] Write hello.txt\n")
     assert "sign-up" not in spec(repo)
     assert "sign-up" not in fake.calls[0]["prompt"]
-
-
-@pytest.mark.parametrize(
-    ("argv", "why"),
-    [
-        (["plan", "-n"], "no goal"),
-        (["plan", " ", "-n"], "says nothing"),
-        (["plan", "x"], "--yes"),
-        (["--until-done"], "no goal"),
-    ],
-)
-def test_what_cannot_be_planned_is_said_before_an_agent_runs(
-    repo: Path, fake: Fake, kern: Kern, argv: list[str], why: str
-) -> None:
-    if argv == ["--until-done"]:
-        (repo / "SPEC.md").write_text("- [x] done\n")
-    ran = kern(*argv)
-    assert ran.code == 2
-    assert why in ran.err
-    assert fake.calls == []
 
 
 # -------------------------------------------------------------------- until it is done

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.stages import prompts
-from tests.conftest import PATIENCE_S, Fake, Git, Kern
+from tests.conftest import PATIENCE_S, Kern
 from tests.kit.stable import Ran
 
 Background = Callable[..., "subprocess.Popen[str]"]
@@ -68,35 +67,9 @@ def test_lines_that_changed_meanwhile_are_kept_beside_the_persons(repo: Path, ke
     assert kept == "- [ ] mine\n\ntext\n\n- [ ] other\n"
 
 
-def test_the_first_task_begins_the_file_and_takes_the_place_of_the_example(
-    repo: Path, git: Git, kern: Kern
-) -> None:
-    (repo / "SPEC.md").unlink()
-    assert kern("add", "x", "--after", "y").code == 2
-    assert not (repo / "SPEC.md").exists()
-    assert kern("add", "mine").out == "added 1: mine\n"
-    assert spec(repo) == "# Tasks\n\n- [ ] mine\n"
-    (repo / "SPEC.md").write_bytes(prompts.path("SPEC.example.md").read_bytes())
-    assert kern("add", "mine").out == "added 1: mine\n"
-    assert spec(repo) == "# Tasks\n\n- [ ] mine\n"
-
-
 def test_many_at_once_lose_nothing(repo: Path, background: Background) -> None:
     for process in [background("add", f"task {number}") for number in range(8)]:
         out, err = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, err) == (0, ""), out
     lines = spec(repo).splitlines()
     assert sorted(lines) == ["- [ ] add a greeting", *(f"- [ ] task {n}" for n in range(8))]
-
-
-def test_a_task_that_a_killed_run_left_is_given_back(repo: Path, fake: Fake, kern: Kern) -> None:
-    fake.script(implement=[{"run": ["echo half >> a.txt"], "kill": "parent"}])
-    assert kern("1", "0").code < 0
-    assert kern("retry", "1").code == 2
-    assert edited(kern, 'sed -i "s/~/ /" "$1"').code == 0
-    ahead = "the task was taken out of progress: its unfinished work is saved first"
-    assert f"it goes on with: {ahead}" in kern("-n").out
-    fake.script(implement=[])
-    assert kern("1", "0").code == 0
-    assert "half" not in (repo / "a.txt").read_text()
-    assert "[x] add a greeting" in spec(repo)

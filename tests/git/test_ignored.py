@@ -113,28 +113,6 @@ def test_what_stood_there_is_kept_and_said_but_not_for_caches(
     assert "what stood there is kept in " in said[0]
 
 
-def ends(*, how: str) -> list[Step]:
-    harm = ["echo KEY=theirs > .env", "rm data/dev.sqlite"]
-    steps: dict[str, list[Step]] = {
-        "killed": [{"run": harm, "kill": "parent"}],
-        "asks": [{"run": harm, "result": "NEEDS_ANSWER: which a.txt?"}],
-    }
-    return [*steps[how], GOOD]
-
-
-@pytest.mark.parametrize("how", ["killed", "asks"])
-def test_however_the_attempt_ends(
-    own: Path, fake: Fake, kern: Kern, inline: Inline, how: str
-) -> None:
-    before = state(own)
-    fake.script(implement=ends(how=how))
-    if how == "killed":
-        assert kern("1", "0").code < 0
-        assert (own / ".env").read_text() == "KEY=theirs\n"
-    ran = inline()
-    assert state(own) == before, ran.err
-
-
 def test_after_a_success_what_changed_is_said_once_with_its_copy(
     own: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
 ) -> None:

@@ -76,16 +76,6 @@ def other_root(git: Git) -> str:
     return git("commit-tree", "-m", "an older history", git("rev-parse", "HEAD^{tree}"))
 
 
-def test_unmerged_paths_are_what_kern_may_not_work_in_the_middle_of(repo: Path, git: Git) -> None:
-    (repo / "own.txt").write_text("stashed\n")
-    git("stash")
-    commit(git, repo, "on top", own_txt="other\n")
-    assert history.under_way(found := repository.open_at(repo)) == ""
-    with pytest.raises(subprocess.CalledProcessError):
-        git("stash", "pop")
-    assert history.under_way(found) == "the index holds unmerged paths"
-
-
 @pytest.mark.parametrize(
     "left",
     [
@@ -194,40 +184,6 @@ def test_two_hunks_of_one_file_merge_and_overlapping_ones_name_the_file(repo: Pa
     for clash in ({"a_txt": lines(_1="theirs")}, {"own_txt": "changed\n"}):
         expected = [next(iter(clash)).replace("_txt", ".txt")]
         assert history.merge(found, base, ours, edited(found, **clash))[1] == expected
-
-
-def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: Git) -> None:
-    for name, value in (
-        ("merge.renames", "true"),
-        ("merge.directoryRenames", "true"),
-        ("merge.conflictStyle", "zdiff3"),
-        ("commit.gpgSign", "true"),
-        ("user.signingKey", "none"),
-        ("core.quotePath", "true"),
-        ("diff.noprefix", "true"),
-        ("diff.renames", "copies"),
-        ("color.ui", "always"),
-        ("log.showSignature", "true"),
-        ("i18n.logOutputEncoding", "latin1"),
-    ):
-        git("config", name, value)
-    found = repository.open_at(repo)
-    base = edited(found)
-    moved = edited(found, a_txt=None, b_txt=lines(_7="theirs"))
-    clash = edited(found, a_txt=lines(_1="ours")), edited(found, a_txt=lines(_1="theirs"))
-    assert history.merge(found, base, *clash)[1] == ["a.txt"]
-    assert found.changed(base, moved).keys() == {"a.txt", "b.txt"}
-    sha = found.commit_object(base, (git("rev-parse", "HEAD"),), "\u00fcber\n\nKern-Task: \u4e2d\n")
-    assert history.commit(found, sha).subject == "\u00fcber"
-    assert history.commit(found, sha).trailer == "\u4e2d"
-
-
-def test_a_private_index_leaves_no_shared_part_of_a_split_one(repo: Path, git: Git) -> None:
-    git("config", "core.splitIndex", "true")
-    here = repository.open_at(repo)
-    with here.private_index() as env:
-        here.git("update-index", "--force-remove", "a.txt", env=env)
-    assert not [*(repo / ".git").glob("sharedindex.*")]
 
 
 # ---------------------------------------------------------------- the branch

@@ -88,19 +88,6 @@ def test_half_a_change_is_put_back_before_another_takes_over(
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "work.txt"]
 
 
-def test_a_role_that_nothing_holds_is_refused(
-    repo: Path, pal: Path, inline: Inline, git: Git, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = protocol.find("pal")
-    monkeypatch.setattr(found, "unheld", "it does as it likes")
-    toml(repo, git, '[stages.research]\nagent = "pal"\n')
-    heard = inline(1)
-    assert heard.code == 2
-    assert "pal cannot be held to what research may do: it does as it likes" in heard.err
-    assert "--agent research=claude" in heard.err
-    assert ran(pal) == []
-
-
 @pytest.mark.slow
 def test_one_file_and_its_row_make_an_agent_known(
     repo: Path, pal: Path, git: Git, tmp_path: Path
@@ -124,14 +111,3 @@ def test_one_file_and_its_row_make_an_agent_known(
     assert message.startswith("Write work.txt\n\nAs the task says.\n\nKern-Task: ")
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "work.txt"]
     assert ["--read" in one for one in ran(pal)] == [True, False, True]
-
-
-def test_another_agent_judges_what_the_usual_one_made(
-    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it greets\n")
-    toml(repo, git, 'stages.judge.agent = "pal"\n')
-    (pal / "pal-.sh").write_text("echo 'PASS: work.txt greets'")
-    assert inline(1).code == 0
-    assert fake.stages == ["research", "implement", "commit"]
-    assert len(ran(pal)) == 1 and "it greets" in (pal / "prompt").read_text()

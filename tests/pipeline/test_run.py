@@ -1,58 +1,18 @@
 """kern as its users run it, when all goes well: command line, output, files, prompts, commits."""
 
-import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kern.cli import demo
 from tests.conftest import Fake, Git, Inline
 
-READY = "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"
-
 
 def write_spec(repo: Path, git: Git, text: str) -> None:
     (repo / "SPEC.md").write_text(text)
     git("commit", "--quiet", "--all", "--message=tasks")
-
-
-def load(path: Path) -> dict[str, Any]:
-    value = json.loads(path.read_text())
-    assert isinstance(value, dict)
-    return value
-
-
-# ---------------------------------------------------------------- what the agents are given
-
-
-def test_each_stage_is_a_fresh_process_with_its_own_limits(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    assert inline(1).code == 0
-
-    research, implement, commit = fake.calls
-    for call in fake.calls:
-        argv = call["argv"]
-        assert argv[:4] == ["-p", "--output-format", "stream-json", "--verbose"]
-        assert call["prompt"].startswith("kern stage ")
-        assert not any("add a greeting" in word for word in argv)
-        assert call["env"]["KERN_ROOT"] == str(repo)
-    models = [argv[argv.index("--model") + 1] for argv in (c["argv"] for c in fake.calls)]
-    tools = [argv[argv.index("--tools") + 1] for argv in (c["argv"] for c in fake.calls)]
-    assert models == ["opus", "opus", "haiku"]
-    assert tools[0] == "Read,Glob,Grep,Task,WebSearch,WebFetch"
-    assert {"Bash", "Edit", "Write"} < set(tools[1].split(","))
-    assert tools[2] == "Read,Glob,Grep"
-    for sealed in (research, commit):
-        assert "--strict-mcp-config" in sealed["argv"]
-        assert "bypassPermissions" not in sealed["argv"]
-    assert not {"GIT_INDEX_FILE", "GIT_DIR"} & {*research["env"], *implement["env"]}
-
-
-# ---------------------------------------------------------------- what is shown and kept
 
 
 # ---------------------------------------------------------------- looking without touching

@@ -2,26 +2,7 @@
 
 from pathlib import Path
 
-from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Inline
-
-
-def test_the_contract_is_apart_from_the_prompt_and_long_stages_have_the_task_in_both(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    toml(repo, git, "[gates]\ncheck = 'true'\n")
-    assert inline(1).code == 0
-    research, implement, commit = fake.calls
-    for call, who in ((research, "research"), (implement, "implement"), (commit, "commit")):
-        assert call["system"].startswith(f"You are the {who} stage")
-        assert call["prompt"].startswith("kern stage ")
-        assert "<task>\nadd a greeting\n</task>" in call["prompt"]
-        assert call["argv"].count("--append-system-prompt-file") == 1
-    assert "- Constraint: none" in implement["prompt"]
-    assert "<research>" not in implement["prompt"], "the answer says all of the note"
-    for call in (research, implement):
-        assert "<task>\nadd a greeting\n</task>" in call["system"]
-        assert "<checks>\n- check: true\n</checks>" in call["system"]
 
 
 def test_the_commit_stage_reads_recent_messages_and_the_trailer_of_its_own_task_alone(

@@ -1,6 +1,5 @@
 """Nothing of a repository is started before a person has seen it and said yes."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,24 +7,11 @@ import pytest
 from kern import config
 from kern.agents import protocol
 from kern.config import Gate
-from kern.errors import UsageError
 from kern.git import repository
 from kern.pipeline import isolation, trust
 from kern.pipeline.trust import Started
 from kern.spec.parse import parse
 from tests.conftest import Git
-
-
-def agreed(new: Sequence[str], first: bool) -> bool:
-    return True
-
-
-def never(new: Sequence[str], first: bool) -> bool:
-    raise AssertionError("nobody is to be asked")
-
-
-def held() -> bool:
-    return True
 
 
 def unheld() -> bool:
@@ -46,18 +32,6 @@ def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None
     assert before.startswith("opencode obeys .opencode/plugin/a.js (")
     code.write_text("steal()")
     assert told() != (before,)
-
-
-def test_in_a_sandbox_only_what_runs_beside_a_login_is_asked_about(repo: Path) -> None:
-    found = repository.open_at(repo)
-    told = "what this repository has run stays in the sandbox: a; b"
-    assert trust.settle(found, Started(("a", "b")), never, held) == told
-    assert trust.settle(found, Started(("a", "c")), never, held) == ""
-    with pytest.raises(UsageError, match="not trusted"):
-        trust.settle(found, Started(("a",), ("d",)), lambda new, first: new != ["d"], held)
-    assert trust.settle(found, Started(("a",), ("d",)), agreed, held) == ""
-    assert trust.questions(found, Started(("a",), ("d",)), held) == []
-    assert trust.questions(found, Started(("a",), ("d",)), unheld) == ["a"]
 
 
 def test_worktrees_share_it_and_another_clone_at_the_same_place_does_not(

@@ -4,19 +4,13 @@ import re
 
 import pytest
 
-from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Spec, Task, parse
-from tests.spec.test_parse import documents
 
 
 def closed(parsed: Spec) -> bool:
     """No fence or comment swallows the end of the document."""
     return not any("never closed" in fault.message for fault in parsed.diagnostics)
-
-
-def others(parsed: Spec, key: Key) -> list[tuple[Key, Marker, int]]:
-    return [(task.key, task.marker, len(task.notes)) for task in parsed.tasks if task.key != key]
 
 
 def under(text: str, nth: int = 0) -> tuple[Spec, Task]:
@@ -38,24 +32,6 @@ def inserted(before: str, after: str) -> list[str]:
 
 
 # -------------------------------------------------------------------- notes
-
-
-def test_annotating_only_inserts_lines_and_the_note_is_read_back_under_its_task() -> None:
-    notes = [edit.note(Kind.ATTEMPT, "it failed", 7), edit.note(Kind.SKIPPED, "for now")]
-    for seed, text, parsed in documents():
-        for task in parsed.tasks:
-            new = edit.annotate(text, task, notes)
-            assert [line.strip(" \t") for line in inserted(text, new)] == notes, seed
-            if not closed(parsed):
-                continue
-            again = parse(new)
-            found = again.find(task.key)
-            assert found is not None, seed
-            assert found.notes[: len(task.notes)] == task.notes, seed
-            added = [(note.kind, note.number, note.text) for note in found.notes[-2:]]
-            assert added == [(Kind.ATTEMPT, 7, "it failed"), (Kind.SKIPPED, 0, "for now")], seed
-            assert others(again, task.key) == others(parsed, task.key), seed
-            assert again.diagnostics == parsed.diagnostics or parsed.diagnostics, seed
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from kern.spec import notes
 from kern.spec.order import select
 from kern.spec.parse import Task
 from kern.spec.parse import parse as read
 from kern.stages.briefs import task_text
-from tests.conftest import Fake, Git, Inline, Kern
-
-QUESTION = "  > **Question:** Postgres or SQLite?"
+from tests.conftest import Fake, Git, Inline
 
 
 def spec(repo: Path) -> str:
@@ -88,35 +84,3 @@ def test_an_agent_that_asks_without_end_comes_to_an_end(
     assert any("research: it asked more than 3" in str(one) for one in ran.events)
     assert spec(repo).count("it asked more than 3 questions") == 4  # attempts, and the skip
     assert spec(repo).count("**Question:**") == 3
-
-
-# ------------------------------------------------------------ kern answer
-
-
-def test_the_answer_stands_below_the_last_open_question(repo: Path, kern: Kern) -> None:
-    before = (
-        "- [ ] store users\r\n\t> **Question:** a?\r\n\t> **Answer:** b\r\n"
-        "\t> **Question:** c?\r\n\twords of the person\r\n  - [ ] sub\r\n"
-    )
-    (repo / "SPEC.md").write_bytes(before.encode())
-    assert kern("answer", "1", "one", "word").code == 0
-    after = before.replace("c?\r\n", "c?\r\n\t> **Answer:** one word\r\n")
-    assert (repo / "SPEC.md").read_bytes() == after.encode()
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["2", "x"], "no question is open under: other"),
-        (["store"], "what is the answer? Postgres or SQLite?"),
-        (["store", "x" * 301], "an answer has at most 300 characters, not 301"),
-    ],
-)
-def test_what_is_no_answer_is_said_and_nothing_written(
-    repo: Path, kern: Kern, argv: list[str], said: str
-) -> None:
-    text = f"- [ ] store users\n{QUESTION}\n- [ ] other\n"
-    (repo / "SPEC.md").write_text(text)
-    told = kern("answer", *argv)
-    assert told.code == 2 and said in told.err and "hint: " in told.err
-    assert spec(repo) == text

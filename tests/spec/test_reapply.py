@@ -3,7 +3,6 @@
 import random
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,6 @@ from kern.model import Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Task, parse
 from kern.spec.reapply import reapply
-from tests.conftest import Fake, Inline
 from tests.spec.test_parse import nasty
 
 BEFORE = """\
@@ -182,27 +180,3 @@ def test_what_hides_the_tasks_goes(line: str) -> None:
     for after in (hidden, hidden + closing):
         text, _ = reapply(BEFORE, after)
         assert [task.text for task in parse(text).active] == ["second"]
-
-
-# ---------------------------------------------------------------- in a run
-
-
-def spec(repo: Path) -> str:
-    return (repo / "SPEC.md").read_text()
-
-
-@pytest.mark.unheld
-def test_without_a_sandbox_tasks_that_vanish_are_counted_and_kept_at_a_ref(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
-    run = ["printf -- '- [x] two\\n- [ ] four\\n' > SPEC.md", "echo 1 > n"]
-    fake.script(implement=[{"run": run, "result": "SUCCESS"}])
-    ran = inline(1)
-    assert ran.code == 0, ran.err
-    assert "marker [x] that kern did not set, now [ ]: two" in ran.err
-    assert "restored a task that vanished from SPEC.md: one" in ran.err
-    assert "words are gone from SPEC.md; as before an agent ran: git show kern/" in ran.err
-    assert [line for line in spec(repo).split("\n") if "[" in line] == [
-        *("- [ ] two", "- [ ] four", "- [x] one")
-    ]

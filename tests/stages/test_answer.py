@@ -44,17 +44,6 @@ def test_findings_in_the_forms_that_agents_use(text: str) -> None:
     assert researched(f"{text}\n\nREADY") == EXPECTED
 
 
-# -------------------------------------------------------------------- stage 2: learned
-
-
-@pytest.mark.parametrize("heading", ["## Learned", "### Learned:", "##  Learned  "])
-def test_what_was_learned_stands_below_its_heading(heading: str) -> None:
-    text = f"Did it.\n\n{heading}\n\nmake db first\nthen make test\n\n## Ran\n\nx\n\nSUCCESS"
-    assert implemented(text).learned == "make db first\nthen make test"
-    text = f"{heading}\nmake db first\nSUCCESS"
-    assert implemented(text).learned == "make db first"
-
-
 # -------------------------------------------------------------------- stage 2: subtasks
 
 

@@ -42,20 +42,6 @@ def living(noted: Path) -> list[psutil.Process]:
     return [one for one in found if one.info["status"] != psutil.STATUS_ZOMBIE]
 
 
-def test_the_machine_stays_awake_while_a_run_is_on(
-    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
-) -> None:
-    noted = inhibits()
-    fake.script(
-        implement=[{"run": ["cp $FAKE_CLAUDE/inhibits n; kill -0 $(cat n)"], "result": "SUCCESS"}]
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert SAID in ran.out.partition("task:")[0]
-    assert len(noted.read_text().split()) == 1
-    wait_for(lambda: not living(noted))
-
-
 def test_it_is_gone_with_the_run_however_that_ends(
     repo: Path,
     fake: Fake,

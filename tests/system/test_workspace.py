@@ -12,7 +12,6 @@ import pytest
 
 from kern.errors import UsageError
 from kern.model import Stage
-from kern.stages.record import history_name
 from kern.system import workspace
 from kern.system.workspace import Scope
 from tests.conftest import HERE, PATIENCE_S
@@ -176,46 +175,3 @@ def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_rest(where: Scope) 
     assert "File too large" in out, err
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in where.folder.iterdir()] == ["stage1.json"]
-
-
-# ---------------------------------------------------------------- stage files
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-def test_the_booked_attempt_makes_room_under_its_own_number(where: Scope) -> None:
-    for stage in Stage:
-        workspace.save(where, stage, stage_file())
-        where.transcript(stage).write_text("[]")
-    for _ in range(2):
-        workspace.retire(where, "1")
-        assert names(where.folder) == [
-            "attempt1-transcript.json",
-            "attempt1.json",
-            "stage1.json",
-            "transcript1.json",
-        ]
-
-
-def test_a_sweep_moves_a_walk_to_history_and_can_be_repeated(where: Scope) -> None:
-    for stage in Stage:
-        workspace.save(where, stage, stage_file())
-        where.transcript(stage).write_text("[]")
-    workspace.retire(where, "1")
-    (where.folder / "own notes").write_text("a person's")
-    (where.folder / ".stage1.json.x1y2").write_text("half-written")
-    held = names(where.folder)
-    name = history_name("2024-05-06T07:08:09Z", "Add a `--greeting`: \u4e2d/../x")
-    assert name == "20240506T070809Z-add-a-greeting-x"
-    # Killed in the middle: some files are there already.
-    target = where.folder / "history" / name
-    target.mkdir(parents=True, mode=0o700)
-    os.replace(where.folder / "attempt1.json", target / "attempt1.json")
-    assert workspace.sweep(where, name) == target
-    assert names(target) == [n for n in held if n not in ("own notes", ".stage1.json.x1y2")]
-    assert names(where.folder) == ["history", "last", "own notes"]
-    assert (where.folder / "last").resolve() == target
-    assert workspace.sweep(where, "another") is None
-    assert (where.folder / "last").resolve() == target

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,28 +62,3 @@ def test_a_problem_ends_with_2(repo: Path, kern: Kern) -> None:
     found = rows(kern)
     assert "but for tasks with gates of their own" in found["kern.toml"]["detail"]
     assert found["kern.toml"]["mark"] == "warning"
-
-
-def test_without_rooms_it_is_a_problem_there_and_a_run_and_its_dry_run_refuse(
-    repo: Path, fake: Fake, git: Git, kern: Kern
-) -> None:
-    assert "changes" not in rows(kern)
-    (repo / "a.txt").write_text("mine\n")
-    why = "your tree has changes that are not committed: a.txt"
-    row = rows(kern)["changes"]
-    assert (row["mark"], row["detail"]) == ("problem", why)
-    assert "commit or stash them" in row["fix"]
-    assert f"a run would refuse to start: {why}\n  hint: {row['fix']}" in kern("-n").out
-    ran = kern("1", "0")
-    assert ran.code == 2 and why in ran.err and not fake.calls
-
-    assert why not in kern("-n", "-j", "2").out  # there they are not in the way
-    git("stash", "-qu")
-    assert "refuse" not in kern("-n").out
-
-
-def test_a_repository_without_a_commit_is_one_problem(tmp_path: Path, kern: Kern) -> None:
-    subprocess.run(["git", "init", "--quiet", tmp_path / "new"], check=True)
-    (tmp_path / "new" / "SPEC.md").write_text("- [ ] a\n")
-    ran = kern("doctor", cwd=tmp_path / "new")
-    assert ran.code == 2 and ran.out.count("this repository has no commit yet") == 1

@@ -112,28 +112,3 @@ def test_a_pipe_gets_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.fullmatch(
         r"\S+ \S+ stage 2/3 implement, attempt 2 for 0 s, no sign of life for 2 min 10 s", beat
     )
-
-
-@pytest.mark.parametrize(
-    ("record", "said"),
-    [
-        ({"kind": "task", "did": "start", "task": "t"}, ["2  task: t"]),
-        (
-            {"kind": "stage", "did": "end", "task": "t", "stage": "research", "seconds": 1.0},
-            ["2  research took 1.0 s  (t)"],
-        ),
-        (
-            {"kind": "work", "did": "done", "task": "t", "commit": "c" * 40},
-            ["2  finished as ccccccc; it is done when that has landed  (t)"],
-        ),
-        # The run says how it ends without a commit, and why a kern ended: once is enough.
-        ({"kind": "work", "did": "skipped", "task": "t", "detail": "no luck", "commit": ""}, []),
-        ({"kind": "limit", "task": "t", "text": "resets at noon"}, ["2  resets at noon  (t)"]),
-    ],
-)
-def test_of_a_workers_records_only_what_tells_is_said(
-    record: dict[str, object], said: list[str]
-) -> None:
-    pipe = io.StringIO()
-    Console(out=pipe).of_worker({"worker": 2, "time": "", "run": "r", **record})
-    assert [line[22:] for line in pipe.getvalue().splitlines()] == said

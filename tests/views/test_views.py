@@ -136,20 +136,6 @@ def test_a_line_that_cannot_be_read_is_skipped_and_said(tmp_path: Path) -> None:
     assert store.load(file, size=len(whole) + 60) == records
 
 
-def test_what_is_skipped_is_said_once_and_the_rest_counts(
-    repo: Path, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    assert inline(1).code == 0
-    views = (("status",), ("report",), ("log",), ("show", "1"))
-    clean = [kern(*argv).out for argv in views]
-    journal(repo).write_bytes(b"torn\n[]\n" + journal(repo).read_bytes())
-    for argv, out in zip(views, clean, strict=True):
-        ran = kern(*argv)
-        assert (ran.code, ran.out) == (0, out)
-        assert ran.err.count(str(journal(repo))) == 1
-        assert "2 lines skipped: damaged" in ran.err
-
-
 # -------------------------------------------------------------------- kern report
 
 

@@ -8,7 +8,6 @@ from kern import config, models
 from kern.model import Aide, Stage
 from kern.models import THINKING, Choice
 from kern.stages import prompts
-from tests.conftest import Fake, Git, Kern
 
 FRONT = Choice("opus", "high")
 
@@ -54,23 +53,3 @@ def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_
         assert Stage.COMMIT not in found
     assert models.of_options(["commit=sonnet"]) == {Stage.COMMIT: Choice("sonnet")}
     assert models.of_options([]) == {}
-
-
-def test_a_dry_run_says_who_runs_with_what(
-    repo: Path, git: Git, kern: Kern, fake: Fake, tmp_path: Path
-) -> None:
-    (repo / "kern.toml").write_text(
-        '[stages]\njudge.model = "sonnet"\nresearch.model = "sonnet"\n'
-        'research.effort = "low"\nimplement.effort = "low"\nplanner.effort = "low"\n'
-    )
-    prompt = prompts.path("prompts") / "3_commit.md"
-    own = repo / ".kern" / "prompts" / "3_commit.md"
-    own.parent.mkdir(parents=True)
-    own.write_text(prompt.read_text().replace("model: haiku", "model: opus"))
-    git("add", "--all")
-    git("commit", "--quiet", "--message=settings")
-    wanted = "model claude-x (effort low)"
-    dry = kern("-n", "--model", "implement=claude-x").out
-    assert f"stage 2 implement: claude, {wanted}" in dry
-    assert "stage 1 research: claude, model sonnet (effort low)" in dry
-    assert "stage 3 commit: claude, model opus\n" in dry
