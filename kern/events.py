@@ -71,9 +71,14 @@ class Event:
 
 
 def _kept(value: object) -> object:
-    if isinstance(value, float):
-        return round(value, 6)
-    return value[:_LONGEST] if isinstance(value, str) else value
+    match value:
+        case float():
+            return round(value, 6)
+        case str():
+            return value[:_LONGEST]
+        case tuple():
+            return [_kept(one) for one in value]
+    return value
 
 
 class RunStarted(Event, keeps="run did:start run root iterations payer open=open_tasks max_cost"):
@@ -279,6 +284,7 @@ class RunEnded(Event, keeps="run did:end exit=exit_code seconds open=open_tasks"
     open_tasks: int | None  # no parents; None where SPEC.md cannot be read any more
     seconds: float
     cost: Cost
+    tokens: int
     interrupted: str  # what ended the run early
     exit_code: int
     stopped: str = ""  # where the next run goes on, if a person asked for the end

@@ -88,7 +88,7 @@ class Run(Story):
     began: float = 0.0  # epoch seconds; a clock that goes back stands still
     ended: float = 0.0
     exit: int | None = None  # None: no end in the journal
-    away: bool = False  # the API does not answer
+    away: set[str] = field(default_factory=set)  # itself or workers, whom the API does not answer
     # What each worker is at. The run itself is number 0: it carries tasks out, or lands others'.
     workers: dict[int, Doing] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)  # of its tasks
@@ -107,7 +107,8 @@ class Run(Story):
         once more, of a worker what the run says itself.
         """
         own = record["kind"] in ("run", "outage") and "worker" in record
-        asked = self.away and record["kind"] in ("stage", GATE)
+        again = record["kind"] in ("stage", GATE) and record.get("did") != "end"
+        asked = record["run"] in self.away and again
         return own or asked or record.get("did") == "still away"
 
 
@@ -144,29 +145,33 @@ def fold(records: Iterable[Record]) -> History:
 
 def _settle(run: Run, task: Task, record: Record) -> None:
     """What the worker is at from its record on, and how tasks and runs end. Of many at once a task
-    is done when its commit has landed; a worker's kern ends with its task, and no run.
+    is done when its commit has landed, which is not its worker's to say; a worker's kern ends with
+    its task, and no run.
     """
     kind, did, stage = record["kind"], record.get("did"), record.get("stage")
+    own = "worker" not in record
+    if kind in ("task", "work"):  # whose kern was killed: it begins anew elsewhere
+        run.workers = {at: one for at, one in run.workers.items() if one.task != task.task}
     match kind, did:
         case "stage", _:
             run.begin(str(stage) if did == "start" else f"after {stage}", record)
         case "outage", "over":
-            run.away = False
+            run.away.discard(record["run"])
         case "limit" | "outage", _:
-            run.away |= kind == "outage"
+            run.away |= {record["run"]} if kind == "outage" else set()
             run.begin(f"waiting: {record.get('text')}", record)
         case "sent", _:
             run.begin("sent", record)
-        case "commit", _:
+        case "commit", _ if own:
             task.commit = record.get("commit")
         case "task", "start":
             run.begin("begins", record)
             task.outcome = "open"
         case ("run", "end") | ("work" | "task", _):
             run.workers.pop(record.get("worker") or 0, None)
-    if (kind, did) == ("run", "end") and "worker" not in record:
+    if (kind, did) == ("run", "end") and own:
         run.exit = record.get("exit")
-    if kind == "task" and did != "start":
+    if kind == "task" and did != "start" and own:
         task.outcome, task.detail = str(did), str(record.get("detail") or "")
         task.proved = str(record.get("proved") or "")
         run.ends[task.outcome] += 1
@@ -177,5 +182,5 @@ def moment(text: str) -> float:
     try:
         *whole, thousandths = map(int, re.findall(r"\d+", text))
         return calendar.timegm((*whole, 0, 0, 0)) + thousandths / 1000
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0

@@ -9,17 +9,20 @@ import errno
 import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from kern import plain
 from kern.events import Event, RunEnded, Sink, Warned
 from kern.journal import totals
-from kern.journal.history import Record, fold, moment
+from kern.journal.history import History, Record, Task, fold, moment
 from kern.system import process
 
 FILE = "events.jsonl"
@@ -32,9 +35,10 @@ _ALWAYS = {"v", "id", "time", "run", "seq", "kind"}
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("id", "time", "run", "kind", "task", "branch", "fleet", "text", "ref"), str),
     **dict.fromkeys(("v", "seq", "worker", "attempt"), int),
-    **dict.fromkeys(("cost_usd", "seconds", "until", "code"), (int, float, type(None))),
-    **{"tokens": dict, "denied": list},
+    **{"commit": (str, type(None)), "code": (int, type(None)), "tokens": dict, "denied": list},
 }
+_ADDED = {"cost_usd", "seconds", "since", "until"}
+_MOST = 1e15
 
 
 def place(common_dir: Path) -> Path:
@@ -89,7 +93,8 @@ class Journal:
         """What the branch's runs recorded since the evening's first: no long pause lies between
         them. In order.
         """
-        records = ordered([*load(self.path, size=NIGHT), *self.own])
+        others = (one for one in load(self.path, size=NIGHT) if one["run"] != self.head["run"])
+        records = ordered([*others, *self.own])
         runs, began = set(), moment(now())
         for run in reversed(fold(records).runs.values()):
             near = run.fact("branch") == self.branch and began - run.ended < _PAUSE_S
@@ -102,8 +107,7 @@ class Journal:
 def append(path: Path, line: bytes) -> None:
     """One write to the file's end, so that two worktrees' lines never mix."""
     path.parent.mkdir(exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
+    descriptor = _opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
@@ -112,6 +116,15 @@ def append(path: Path, line: bytes) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path, flags: int) -> int:
+    """A file, and never what a link names or what would be waited for."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a file")
+    return descriptor
 
 
 def now() -> str:
@@ -141,12 +154,23 @@ def load(
     return ordered([*records, *read([last])[0]])
 
 
-def spent(path: Path, name: str, value: str, but: str) -> tuple[float, int]:
-    """What the records with that value say was taken, without those of one run: US dollars and
-    tokens.
-    """
-    records = (one for one in load(path) if one.get(name) == value and one["run"] != but)
-    return fold(records).spent.sums
+def earlier(path: Path, but: str) -> Callable[[str], tuple[float, int]]:
+    """What a task took by then, without one run: US dollars and tokens. It is read once."""
+    tasks = cache(lambda: fold(one for one in load(path) if one["run"] != but).tasks)
+    return lambda text: tasks().get(text, Task()).spent.sums
+
+
+def beside(path: Path, fleet: str, but: str) -> Callable[[], tuple[float, int]]:
+    """What the runs of a fleet have taken so far, without one."""
+    follower, past = Follower(path, fleet, begin=0), History()
+
+    def spent() -> tuple[float, int]:
+        for record in follower.new():
+            if record["run"] != but:
+                past.add(record)
+        return past.spent.sums
+
+    return spent
 
 
 def forecast(path: Path, tasks: int) -> str:
@@ -155,10 +179,13 @@ def forecast(path: Path, tasks: int) -> str:
 
 
 class Follower:
-    """Of the records that come from now on, each once; `fleet`: only those of its workers."""
+    """Of the records that come from now on, or from a byte on, each once; `fleet`: only those of
+    its workers.
+    """
 
-    def __init__(self, path: Path, fleet: str = "") -> None:
-        self.path, self.fleet, self.read = path, fleet, len(_since(path))
+    def __init__(self, path: Path, fleet: str = "", begin: int | None = None) -> None:
+        self.path, self.fleet = path, fleet
+        self.read = len(_since(path)) if begin is None else begin
         self.seen: set[str] = set()  # a task's records come home again where it is sent once more
 
     def new(self) -> list[dict[str, Any]]:
@@ -175,17 +202,23 @@ def _since(path: Path, begin: int = 0, size: int = 0) -> bytes:
     """What stands there from this byte on, or in so many at its end; nothing where there is no
     file.
     """
-    if not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - size, 0) if size else begin)
+    with contextlib.suppress(FileNotFoundError), open(_opened(path, os.O_RDONLY), "rb") as file:
+        file.seek(max(os.fstat(file.fileno()).st_size - size, 0) if size else begin)
         return file.read()
+    return b""
 
 
 def ordered(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each record once, by the clock."""
+    """Each record once, by the clock, of a run by sequence: there a clock that goes back stands
+    still.
+    """
     unique = {record["id"]: record for record in records}.values()
-    return sorted(unique, key=lambda one: (one["time"], one["run"], one["seq"]))
+    late: dict[str, str] = {}
+    places: dict[str, tuple[str, str, int]] = {}
+    for one in sorted(unique, key=itemgetter("run", "seq")):
+        late[one["run"]] = max(late.get(one["run"], ""), one["time"])
+        places[one["id"]] = late[one["run"]], one["run"], one["seq"]
+    return sorted(unique, key=lambda one: places[one["id"]])
 
 
 def read(lines: Iterable[bytes]) -> tuple[list[dict[str, Any]], int]:
@@ -205,4 +238,10 @@ def _is_sound(record: Any) -> bool:
         and record.keys() >= _ALWAYS
         and record["v"] == VERSION
         and all(isinstance(value, _TYPES.get(name, object)) for name, value in record.items())
+        and all(map(_is_amount, (record[name] or 0 for name in _ADDED & record.keys())))
+        and all(map(_is_amount, record.get("tokens", {}).values()))
     )
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value < _MOST

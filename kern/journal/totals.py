@@ -23,6 +23,8 @@ class SpecState:
 
 
 UNREAD = SpecState()
+_TRIED = ("attempt", "reason", "ref", "cause")
+_SPAN = {"since", "until", "seconds"}
 
 
 def summary(history: History, now: SpecState = UNREAD) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def of_task(task: Task, now: SpecState = UNREAD) -> dict[str, Any]:
     return {
         **{name: getattr(task, name) for name in names},
         "state": state(task, now),
-        "attempts": task.of("attempt"),
+        "attempts": [{name: one.get(name) for name in _TRIED} for one in task.of("attempt")],
         **asdict(task.spent),
     }
 
@@ -124,7 +126,7 @@ def risk(text: str, proved: str = "") -> tuple[int, bool]:
 
 def outages(of: Story) -> tuple[int, float]:
     """How many, and for how many seconds, by what the run itself says of its workers' too."""
-    said = [one for one in of.of("outage") if "seconds" in one and "worker" not in one]
+    said = [one for one in of.of("outage") if one.keys() >= _SPAN and "worker" not in one]
     spans = {one["since"]: one["until"] - one["seconds"] for one in said}  # the last word of each
     return len(spans), round(sum(max(end - since, 0.0) for since, end in spans.items()), 3)
 

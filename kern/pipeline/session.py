@@ -110,9 +110,9 @@ def _equip(caller: Caller, repo: Repo, steered: Steering, options: Options) -> N
     caller.sleep, caller.clock = steered.sleep, options.clock
     caller.tick, caller.check_requests, caller.scratch = tick, steered.check_requests, repo.scratch
     journal = store.place(repo.common_dir)
-    caller.earlier = lambda task: store.spent(journal, "task", task, steered.run)
+    caller.earlier = store.earlier(journal, steered.run)
     if fleet := os.environ.get(process.FLEET, ""):
-        caller.beside = lambda: store.spent(journal, "fleet", fleet, steered.run)
+        caller.beside = store.beside(journal, fleet, steered.run)
 
 
 def _in_rooms(

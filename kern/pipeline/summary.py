@@ -78,6 +78,7 @@ def ended(
         open_tasks=order.still(spec) if parsed else None,
         seconds=seconds,
         cost=caller.cost,
+        tokens=caller.tokens,
         interrupted=str(error) if error else "",
         exit_code=getattr(error, "exit_code", 1) if error else int(unfinished),
         stopped=stopped,

@@ -26,11 +26,10 @@ Row = tuple[str, str]  # lines, and the style of the first
 def lines(end: RunEnded) -> Iterator[Row]:
     history, now = fold(end.night), SpecState(needs=end.needs, held=end.held)
     worst = end.needs or end.interrupted or _unproven(totals.done(history, now))
-    still = "SPEC.md unreadable" if end.open_tasks is None else f"{end.open_tasks} open"
     yield "", ""
     runs = [*history.runs.values()]
     own = fold(runs[-1].records) if runs else history
-    yield _headline(own, now, still), f"{HEAD} {NOTICE}" if worst else HEAD
+    yield _headline(own, now, end), f"{HEAD} {NOTICE}" if worst else HEAD
     if len(runs) > 1:
         since = local(runs[0].records[0]["time"], "%a %H:%M")
         yield f"in all since {since}, as below: {_headline(history, now)}", HEAD
@@ -40,23 +39,28 @@ def lines(end: RunEnded) -> Iterator[Row]:
         yield last, NOTICE if end.needs else ""
 
 
-def _headline(history: History, now: SpecState, still: str = "") -> str:
+def _headline(history: History, now: SpecState, end: RunEnded | None = None) -> str:
+    """`end`: a run's own word of what it came to, which no line of the journal changes."""
     done, spent, runs = totals.done(history, now), history.spent, history.runs.values()
     tried, bare = len(history.ended("concluded")), _unproven(done)
+    cost, tokens = spent.cost if spent.stages else Cost(0.0), spent.sums[1]
+    ready, seconds = len(done), sum(run.ended - run.began for run in runs)
+    if end:
+        ready, cost, tokens, seconds = len(end.done), end.cost, end.tokens, end.seconds
     counts = {
         f"{plain.count(tried, 'experiment')} did not work": tried,
         f"{len(now.needs)} need you": now.needs,
         f"{len(now.held)} held": now.held,
         f"{bare} {UNVERIFIED}": bare,
     }
-    rows = [f"{len(done)} done", *(text for text, count in counts.items() if count)]
-    rows += filter(None, [still])
-    cost = spent.cost if spent.stages else Cost(0.0)
+    rows = [f"{ready} done", *(text for text, count in counts.items() if count)]
+    if end:
+        rows.append("SPEC.md unreadable" if end.open_tasks is None else f"{end.open_tasks} open")
     paid = [f"{cost} (API-equivalent)" if cost.known is not None else str(cost)]
-    paid += [f"{sentences.short(spent.sums[1])} tokens"] if spent.sums[1] else []
-    paid.append(plain.span(sum(run.ended - run.began for run in runs)))
-    count, seconds = totals.outages(history)
-    paid += [f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}"] if count else []
+    paid += [f"{sentences.short(tokens)} tokens"] if tokens else []
+    paid.append(plain.span(seconds))
+    count, waited = totals.outages(history)
+    paid += [f"waited {plain.span(waited)} in {plain.count(count, 'outage')}"] if count else []
     return f"{', '.join(rows)}; {', '.join(paid)}"
 
 
@@ -195,4 +199,4 @@ def _errors(history: History, *, full: bool) -> Iterator[Row]:
     """At a run's end its own is said after all; what ends all of many the run itself says."""
     last = "" if full else next(reversed(history.runs), "")
     errors = (one for one in history.of("error") if "worker" not in one)
-    return _rows(str(one["text"]) for one in errors if one["run"] != last)
+    return _rows(str(one.get("text") or "") for one in errors if one["run"] != last)

@@ -8,8 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kern import events
 from kern.journal import store, totals
 from kern.journal.history import fold
+from kern.model import Cost, Outcome, Stage
+from kern.views import summary
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\n## Learned\nn is good\n\nSUCCESS"}
@@ -79,11 +84,14 @@ def test_two_worktrees_write_one_journal_and_two_clones_lines_are_one(
     assert totals.summary(fold(store.ordered(mixed))) == totals.summary(fold(store.ordered(found)))
 
 
+@pytest.mark.parametrize("there", ["folder", "fifo", "link"])
 def test_a_journal_that_cannot_be_written_stops_no_paid_work(
-    repo: Path, fake: Fake, inline: Inline
+    repo: Path, fake: Fake, inline: Inline, there: str
 ) -> None:
-    (repo / ".git" / "kern").mkdir()
-    (repo / ".git" / "kern" / "events.jsonl").mkdir()
+    place = store.place(repo / ".git")
+    place.parent.mkdir()
+    make = {"folder": place.mkdir, "fifo": lambda: os.mkfifo(place)}
+    make.get(there, lambda: place.symlink_to(repo / "SPEC.md"))()
     ran = inline(1)
     assert ran.code == 0
     assert ran.err.count("cannot be written") == 1
@@ -155,3 +163,118 @@ def test_a_report_begins_where_it_is_told(
     assert "nothing in the journal" in kern("report", "--since", "2999-01-01").out
     for time in ("1h", "1h30m", "2d", "today", "yesterday"):
         assert "1 done" in kern("report", "--since", time).out, time
+
+
+# ---------------------------------------------------------------- many workers
+
+
+def told(*rows: dict[str, Any], run: str = "main01") -> list[dict[str, Any]]:
+    """Records, a second after each other; `worker`: of one of many, whose own run is `w1`, `w2`."""
+    found = []
+    for seq, row in enumerate(rows, 1):
+        worker = {"run": f"w{row['worker']}", "fleet": run} if "worker" in row else {"run": run}
+        time = f"2026-07-01T10:00:{seq:02}.000Z"
+        head = {"v": 1, "id": f"{run}{seq}", "time": time, "seq": seq, "branch": "main"}
+        found.append({"task": "", **head, **worker, **row})
+    return found
+
+
+BEGAN = {"kind": "run", "did": "start", "root": "/x", "open": 2, "iterations": 5}
+AT_WORK = {"kind": "stage", "did": "start", "stage": "implement", "model": "m", "attempt": 1}
+
+
+def test_a_worker_that_is_gone_is_not_at_work_any_more() -> None:
+    rows = told(
+        BEGAN,
+        {**AT_WORK, "task": "Alpha", "worker": 1},
+        {**AT_WORK, "task": "Beta", "worker": 2},
+        {"kind": "task", "did": "skipped", "task": "Alpha", "detail": "ended early 3 times"},
+        {"kind": "task", "did": "start", "task": "Beta", "worker": 3},
+    )
+    run = fold(rows).runs["main01"]
+    assert {number: one.task for number, one in run.workers.items()} == {3: "Beta"}
+
+
+def test_what_a_worker_writes_of_how_tasks_end_is_not_believed() -> None:
+    end = {"kind": "task", "did": "done", "task": "Alpha", "proved": "gate", "worker": 1}
+    commit = {"kind": "commit", "task": "Alpha", "commit": "c" * 40, "worker": 1}
+    task = fold(told(BEGAN, end, commit)).tasks["Alpha"]
+    assert (task.outcome, task.commit) == ("open", None)
+
+
+def test_a_clock_that_goes_back_changes_no_end() -> None:
+    rows = told(
+        BEGAN,
+        {"kind": "task", "did": "start", "task": "Alpha"},
+        {"kind": "task", "did": "done", "task": "Alpha", "proved": "gate"},
+        {"kind": "run", "did": "end", "exit": 0},
+    )
+    for row in rows[2:]:
+        row["time"] = row["time"].replace("10:00", "09:59")
+    assert store.ordered(rows[::-1]) == rows
+
+
+def test_the_log_tells_of_a_worker_while_another_waits_for_the_api(repo: Path, kern: Kern) -> None:
+    away = {"kind": "outage", "did": "away", "text": "away", "since": 1, "until": 2, "seconds": 5}
+    rows = told(
+        BEGAN,
+        {**away, "worker": 1},
+        away,
+        {**AT_WORK, "task": "Beta", "worker": 2},
+        {**AT_WORK, "did": "end", "task": "Beta", "worker": 2},
+        {"kind": "gate", "gate": "test", "red": False, "code": 0, "task": "Beta", "worker": 2},
+        {**AT_WORK, "task": "Alpha", "worker": 1},
+        {**AT_WORK, "did": "end", "task": "Alpha", "worker": 1},
+    )
+    place = store.place(repo / ".git")
+    place.parent.mkdir()
+    place.write_bytes(b"".join(map(store.line, rows)))
+    shown = [line[29:] for line in kern("log").out.splitlines()]
+    of_beta = ["2  stage 2/3 implement (m)", "2  implement", "2    test: green"]
+    assert shown[1:] == ["away", *of_beta, "1  implement"]
+
+
+def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    def sink(event: events.Event) -> None:
+        if isinstance(event, events.RunEnded):
+            shown.extend(text for text, _ in summary.lines(event))
+
+    journal = store.Journal(sink, tmp_path, "main", "main01")
+    journal(events.RunStarted("main01", "/x", "main", "", 2, 2))
+    journal(events.TaskSettled("Gamma", Outcome.DONE, "x", "c" * 40, "gate test"))
+    end = {"kind": "task", "did": "done", "detail": "x", "proved": "gate `test`"}
+    lies: tuple[dict[str, Any], ...] = (
+        {**end, "task": "Alpha", "fleet": "main01", "worker": 1},
+        {**end, "task": "Beta"},
+        {**AT_WORK, "did": "end", "task": "Alpha", "cost_usd": 50.0, "tokens": {"in": 10}},
+    )
+    for seq, lie in enumerate(lies, 100):
+        row = {"v": 1, "id": f"w{seq}", "time": store.now(), "run": "main01", "seq": seq, **lie}
+        store.append(journal.path, store.line(row))
+    for _ in range(3 * store.NIGHT // 4_000):
+        journal(events.Warned("w" * 4_000, kept=True))
+    done = (("Gamma", "c" * 40),)
+    facts: dict[str, Any] = {"needs_help": (), "stuck": (), "open_tasks": 1, "seconds": 60.0}
+    facts |= {"cost": Cost(3.0), "tokens": 900, "interrupted": "", "exit_code": 1}
+    journal(events.RunEnded(done, **facts))
+    assert shown[1] == "1 done, 1 open; $3.00 (API-equivalent), 900 tokens, 1 min"
+    assert not [line for line in shown if "Alpha" in line or "Beta" in line]
+
+
+def test_what_an_agent_was_refused_is_cut(tmp_path: Path) -> None:
+    journal = store.Journal(lambda event: None, tmp_path, "main", "main01")
+    refused = ("Bash: " + "x" * 3_000_000,)
+    journal(events.StageEnded(Stage.IMPLEMENT, "Alpha", "x", 3.0, 1.0, refused))
+    assert journal.path.stat().st_size < 5_000
+
+
+def test_what_others_took_is_read_once_and_then_as_it_comes(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    paid = {**AT_WORK, "did": "end", "task": "Alpha", "cost_usd": 2.0, "tokens": {"in": 10}}
+    path.write_bytes(b"".join(map(store.line, told({**paid, "worker": 1}, {**paid, "worker": 2}))))
+    earlier, beside = store.earlier(path, "w2"), store.beside(path, "main01", "w2")
+    assert earlier("Alpha") == beside() == (2.0, 10)
+    store.append(path, store.line(told(*[{**paid, "worker": 3}] * 3)[2]))
+    assert (earlier("Alpha"), beside()) == ((2.0, 10), (4.0, 20))

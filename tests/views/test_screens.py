@@ -125,7 +125,7 @@ def morning() -> Iterator[Event]:
 
 
 def ended(**more: Any) -> events.RunEnded:
-    facts: dict[str, Any] = {"seconds": 600.0, "cost": Cost(2.85), "interrupted": ""}
+    facts: dict[str, Any] = {"seconds": 600.0, "cost": Cost(2.85), "tokens": 0, "interrupted": ""}
     return events.RunEnded(done=(), needs_help=(), stuck=(), **{**facts, **more})
 
 

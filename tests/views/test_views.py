@@ -121,6 +121,11 @@ BAD = (
     b'{"v": 2, "id": "n", "time": "t", "run": "r", "kind": "stage"}',
     b'{"v": 1, "id": "n", "time": "t", "run": "r", "seq": 1, "kind": "stage", "cost_usd": "free"}',
     b'{"v": 1, "id": "n", "time": "t", "run": "r", "kind": "x", "task": ' + b"9" * 5000 + b"}",
+    *(
+        b'{"v": 1, "id": "n", "time": "t", "run": "r", "seq": 1, "kind": "stage", %s}' % value
+        for value in (b'"seconds": 1e999', b'"cost_usd": -50', b'"cost_usd": NaN', b'"commit": 5')
+    ),
+    b'{"v": 1, "id": "n", "time": "t", "run": "r", "seq": 1, "kind": "x", "tokens": {"a": "b"}}',
 )
 
 
@@ -131,7 +136,7 @@ def test_a_line_that_cannot_be_read_is_skipped_and_said(tmp_path: Path) -> None:
     file.write_bytes(b"\n".join(BAD) + b"\n\n" + whole + b'{"v": 1, "id": "being writ')
     told: list[str] = []
     assert store.load(file, told.append) == records
-    why = "5 lines skipped: damaged, or from a newer kern"
+    why = "10 lines skipped: damaged, or from a newer kern"
     assert told == [f"the journal {file}: {why}"]
     assert store.load(file, size=len(whole) + 60) == records
 
@@ -198,12 +203,18 @@ def test_no_value_of_a_journal_reaches_the_terminal_raw(repo: Path, kern: Kern) 
         {"task": "a greeting", "kind": "gate", "red": True, "red_before": []},
         {"task": "a greeting", "kind": "stage"},
         {"task": "a greeting", "kind": "task"},
+        {"kind": "error"},
+        {"kind": "outage", "did": "over", "seconds": None},
+        {"task": "a greeting", "kind": "attempt"},
+        {"task": "a greeting", "kind": "stage", "denied": [1, None, {}]},
     ]
     journal(repo).parent.mkdir()
     found = [{**record, "time": f"{record['time']}\x1b"} for record in made("r", rows)]
+    found[-1]["time"] = "9" * 21 + "-01-01T00:00:00.000Z"
     journal(repo).write_bytes(b"".join(map(store.line, found)))
     views = (("show", "a greeting"), ("report",), ("log",), ("status",))
-    for argv in (*views, *((*view, "--json") for view in views), ("report", "--md")):
+    pages = (("report", "--md"), ("report", "--html"))
+    for argv in (*views, *((*view, "--json") for view in views), *pages):
         shown = kern(*argv)
         assert (shown.code, shown.err) == (0, "")
         assert not re.search(r"[\x1b\x07\x9b\u202e]", shown.out), argv
