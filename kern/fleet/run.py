@@ -315,7 +315,7 @@ class Fleet(loop.Loop):
         self.stack.close()
         self.caller.cost += self.past.spent.cost
         self.caller.tokens += self.past.spent.sums[1]
-        unfinished = worktree.tidy(self.site, self.yard)
+        unfinished = worktree.tidy(self.site, self.yard, told=self.fault is not None)
         tasks = f"{plain.count(unfinished, 'task')} in progress"
         if error and unfinished:
             self.site.warn(f"{tasks}: {self.options.called} goes on")

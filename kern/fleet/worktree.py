@@ -112,12 +112,15 @@ def numbers(here: Yard) -> dict[int, str]:
     return {int(number): branch for number, branch in re.findall(row, f"{listed}\n")}
 
 
-def remove(here: Yard, number: int) -> None:
-    """With what git remembers of it; the branch stays."""
+def remove(here: Yard, number: int, base: Path | None = None) -> None:
+    """With what git remembers of it, and below `base` its run files; the branch stays."""
     place = here.place(number)
     with _ONE_BY_ONE:
         workspace.remove(place)
         here.repo.run("worktree", "remove", "--force", "--force", str(place))
+    for folder in base.glob(f"{place.name}*") if base else ():
+        if workspace.read(folder / ".root") == os.fsencode(place):
+            workspace.remove(folder)
 
 
 # ---------------------------------------------------------------- what git does not bring
@@ -198,7 +201,7 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
             yield apart
             site.caller.cost += apart.caller.cost
     finally:
-        remove(here, PROVING)
+        remove(here, PROVING, site.scope.base)
 
 
 def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
@@ -335,13 +338,14 @@ def left(site: Site, here: Yard) -> Iterator[Work]:
             refs.delete(repo, f"refs/heads/{branch}")
 
 
-def tidy(site: Site, here: Yard) -> int:
+def tidy(site: Site, here: Yard, *, told: bool) -> int:
     """What is finished, or in progress in its worktree, stays; how many are in progress. Of a task
-    that SPEC.md has no more its branch stays, if there is work on it.
+    that SPEC.md has no more its branch stays, if there is work on it. `told`: of what was printed
+    there, which stays too.
     """
     rest = [*left(site, here)]
     for number in numbers(here).keys() - {one.job.worker for one in rest}:
-        remove(here, number)
+        remove(here, number, None if told else site.scope.base)
     if not rest:
         shutil.rmtree(here.folder, ignore_errors=True)
     return sum(one.under_way for one in rest)
