@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from kern import plain
@@ -21,20 +21,13 @@ def counts(path: str, keep: Sequence[str], by_gates: Collection[str], *, new: bo
     return is_kept or _is("settings", path) or (is_old and not new)
 
 
-def differs(path: str, old: bytes, new: bytes) -> bool:
-    """Whether what counts of a file of which only a part does is another."""
+def part(path: str, old: bytes, new: bytes) -> bytes | None:
+    """The new file with what counts of it as in the old one; None where that is the same."""
     name = path.rpartition("/")[2]
     if head := _TABLE["tables"].get(name):
-        return _tables(head, plain.decode(old)) != _tables(head, plain.decode(new))
-    keys = _TABLE["keys"].get(name, ())
-    try:
-        was, now = (json.loads(one) if keys else {} for one in (old, new))
-        scripts = was.get("scripts", {}).items()  # a new one is run by no gate of before
-        return any(now.get("scripts", {}).get(one) != what for one, what in scripts) or any(
-            was.get(key) != now.get(key) for key in keys if key != "scripts"
-        )
-    except (ValueError, AttributeError):  # no JSON, or not of that form
-        return True
+        return _with_tables(head, plain.decode(old), plain.decode(new))
+    keys = _TABLE["keys"].get(name)
+    return _with_keys(keys, old, new) if keys else None
 
 
 def of(kind: str, paths: Collection[str]) -> list[str]:
@@ -46,5 +39,29 @@ def _is(kind: str, path: str) -> bool:
     return any(re.search(pattern, path) for pattern in _TABLE[kind].values())
 
 
-def _tables(head: str, text: str) -> list[str]:
-    return [one.strip() for one in re.split(r"(?m)^(?=\[)", text) if re.match(head, one)]
+def _with_tables(head: str, old: str, new: str) -> bytes | None:
+    def tables(text: str, *, counting: bool) -> Iterator[str]:
+        for one in re.split(r"(?m)^(?=\[)", text):
+            if bool(re.match(head, one)) is counting:
+                yield one.strip()
+
+    before = [*tables(old, counting=True)]
+    if before == [*tables(new, counting=True)]:
+        return None
+    parts = filter(None, (*tables(new, counting=False), *before))
+    return plain.encode("\n\n".join(parts) + "\n")
+
+
+def _with_keys(keys: Sequence[str], old: bytes, new: bytes) -> bytes | None:
+    """A script that is new counts for nothing: no gate of before runs it."""
+    try:
+        was, now = json.loads(old), json.loads(new)
+        merged = {key: was[key] for key in keys if key in was}
+        if "scripts" in now:
+            merged["scripts"] = {**now["scripts"], **was.get("scripts", {})}
+        if merged == {key: now[key] for key in keys if key in now}:
+            return None
+        rest = {key: value for key, value in now.items() if key not in keys}
+    except (ValueError, TypeError, AttributeError):  # no JSON, or not of that form: all of it
+        return old
+    return json.dumps({**rest, **merged}, indent=2).encode()

@@ -120,9 +120,12 @@ def _explained(site: Site, gate: Gate, end: Result) -> Result:
         return end
     mine = preflight.uncommitted(site.repo) if own.mounted else []
     lacking = [path for path in (*mine, *own.made()) if Path(path).stem in end.output]
-    if not (lacking := lacking or own.room.differing or own.room.absent):
+    if lacking := lacking or own.room.differing:
+        why = f"it may need {some(lacking)}, {LACKING}"
+    elif own.room.absent:
+        why = f"its room has no place for {some(own.room.absent)}"
+    else:
         return end
-    why = f"it may need {some(lacking)}, {LACKING}"
     site.warn(f"{end.name}: {why}")
     return replace(end, output=f"{end.output.rstrip()}\nerror: {why}")
 

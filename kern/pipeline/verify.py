@@ -280,12 +280,15 @@ def _measures(
     keep, touched = project.settings(site).keep, list[str]()
     named = {path for gate in gates for path in result.named(gate.command, change)}
     for path, (was, now) in change.items():
-        counts = measures.counts(path, keep, named)
-        if not counts and was and now and not (was.is_submodule or now.is_submodule):
-            counts = measures.differs(path, repo.data(was.blob), repo.data(now.blob))
-        if counts and (was or path not in named):
-            back[path] = was
-            touched += [path] * bool(was or measures.counts(path, keep, named, new=True))
+        if measures.counts(path, keep, named):
+            if was or path not in named:
+                back[path] = was
+                touched += [path] * bool(was or measures.counts(path, keep, named, new=True))
+        elif was and now and not (was.is_submodule or now.is_submodule):
+            part = measures.part(path, repo.data(was.blob), repo.data(now.blob))
+            if part is not None:
+                back[path] = replace(now, blob=repo.blob(part))
+                touched.append(path)
     return back, touched
 
 

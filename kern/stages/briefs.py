@@ -74,7 +74,6 @@ def brief(
     reads = works and all(protocol.find(by.agent).guidance for by in form.runners)
     advice, damage = guidance(on_disk(repo.root), by_itself=reads), learnings.faults[:_MOST_FAULTS]
     told = [] if works else [f"{LEARNINGS}: {fault}" for fault in damage]
-    whole = [note.text for note in above.of(Kind.RESEARCH)] if above else []
     mode = "experiment" if is_experiment(task.text) else "implement"
     words = {
         "task": task_text(task, above),
@@ -84,7 +83,7 @@ def brief(
         "mode": "decompose" if due is Tier.DECOMPOSE else "mend" if mending else mode,
         "attempts": _attempts(task, above, None if mending else red),
         "snapshot": state,
-        "research": [f"Found for the whole of which this is a part:\n{note}" for note in whole],
+        "research": _notes(task, above, researched),
         "answer": [researched],
         "commits": recent(repo),
         **mending,
@@ -104,6 +103,16 @@ def _attempts(task: Task, above: Task | None, red: Red | None) -> list[str]:
     if attempts and red:
         attempts[-1] += f"\nThe end of what {red.name} printed then:\n{red.output}"
     return attempts
+
+
+def _notes(task: Task, above: Task | None, researched: str) -> list[str]:
+    """Research's, where they say more than its answer: a person may have written there."""
+    whole = above.of(Kind.RESEARCH) if above else ()
+    return [f"Found for the whole of which this is a part:\n{note.text}" for note in whole] + [
+        note.text
+        for note in task.of(Kind.RESEARCH)
+        if any(line.strip().lstrip("- ") not in researched for line in note.text.splitlines())
+    ]
 
 
 def _neighbours(spec: Spec, now: Task | None, goal: str) -> str:

@@ -1,5 +1,7 @@
 """What a change is measured by, by path and content."""
 
+import json
+
 import pytest
 
 from kern.checks import measures
@@ -37,22 +39,30 @@ PYTEST = "[tool.pytest.ini_options]\nx = 1\n"
 
 
 @pytest.mark.parametrize(
-    ("path", "old", "new", "counts"),
+    ("path", "old", "new", "said"),
     [
-        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}', True),
-        ("package.json", '{"scripts": {"a": "b"}}', '{"scripts": {"c": "d", "a": "b"}}', False),
-        ("web/package.json", "{}", '{"jest": {"testPathIgnorePatterns": ["a"]}}', True),
-        ("package.json", '{"v": 1}', '{"v": 2}', False),
-        ("package.json", '{"v": 1}', "{", True),
-        ("package.json", '{"scripts": {"a": "b"}}', '{"scripts": 1}', True),
-        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", f"[project]\nv = 2\n\n{PYTEST}", False),
-        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", "[project]\nv = 2\n", True),
-        ("setup.cfg", "[flake8]\na = 1\n", "[flake8]\na = 2\n", True),
-        ("a.py", "1", "2", False),
+        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}, "v": 2}',
+         '{"v": 2, "scripts": {"test": "jest"}}'),
+        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"b": "c", "test": "jest"}}',
+         None),
+        ("web/package.json", "{}", '{"jest": {"testPathIgnorePatterns": ["a"]}}', "{}"),
+        ("package.json", '{"v": 1}', '{"v": 2}', None),
+        ("package.json", '{"v": 1}', "{", '{"v": 1}'),
+        ("package.json", '{"scripts": {}}', '{"scripts": 1}', '{"scripts": {}}'),
+        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", f"[project]\nv = 2\n\n{PYTEST}", None),
+        ("pyproject.toml", f"[project]\nv = 1\n{PYTEST}", "[project]\nv = 2\n",
+         f"[project]\nv = 2\n\n{PYTEST}"),
+        ("pyproject.toml", "[project]\n", f"[project]\n\n{PYTEST}", "[project]\n"),
+        ("setup.cfg", "[flake8]\na = 1\n", "[flake8]\na = 2\n", "[flake8]\na = 1\n"),
+        ("a.py", "1", "2", None),
     ],
-)
-def test_of_some_files_a_part_counts(path: str, old: str, new: str, counts: bool) -> None:
-    assert measures.differs(path, old.encode(), new.encode()) is counts
+)  # fmt: skip
+def test_of_some_files_a_part_counts(path: str, old: str, new: str, said: str | None) -> None:
+    found = measures.part(path, old.encode(), new.encode())
+    if said is None or not path.endswith(".json"):
+        assert found == (said and said.encode())
+    else:
+        assert found and json.loads(found) == json.loads(said)
 
 
 def test_what_is_to_be_looked_at_is_ranked_by_risk() -> None:
