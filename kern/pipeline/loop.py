@@ -91,7 +91,7 @@ def look(site: Site) -> Situation:
 
 
 def take_next(site: Site, passed_over: Collection[Key], only: Key | None = None) -> Key | None:
-    """Sweep, select, `[~]`. None where nothing is ready. `wanted`: that one."""
+    """Sweep, select, `[~]`. None where nothing is ready. `only`: that one."""
     record.sweep(site.scope)
 
     def apply(text: str, parsed: Spec) -> tuple[str, Key | None]:

@@ -97,14 +97,14 @@ def compare(
     rewrote: Callable[[Result], None] | None = None,
 ) -> Result:
     """How it ends on the tree, beside how it does on `head`, without the task. Raises KernError
-    where that lets no task begin, and none has: then none is to blame.
+    where it did not know that yet, and no task may begin on that: then none is to blame.
     """
-    before = known(site, gate, head)
-    end = run_gate(site, gate, tree, red_before=before.red if before else None, rewrote=rewrote)
-    if not (end.red and gate.name):
+    was = known(site, gate, head)
+    end = run_gate(site, gate, tree, red_before=was.red if was else None, rewrote=rewrote)
+    if was or not (end.red and gate.name):
         return end
-    before = before or run_gate(site, gate, site.repo.tree(head), before=True)
-    if before.red and before.stops(site.options.allow_red, first=not site.memory.checked):
+    before = run_gate(site, gate, site.repo.tree(head), before=True)
+    if before.red and before.stops(site.options.allow_red, first=True):
         message, hint = result.refusal([before])
         where = f"that is {head[:7]}, without any task that waits to land"
         raise KernError(f"{message}\n{where}", hint=hint)
