@@ -128,12 +128,7 @@ def test_an_agent_that_printed_no_result(ended: Ended, kind: type, words: str) -
 
 
 def failure(
-    status: int | None,
-    text: str,
-    *,
-    error: str = "",
-    terminal: str = "completed",
-    **more: object,
+    status: int | None, text: str, *, error: str = "", terminal: str = "completed", **more: object
 ) -> list[dict[str, Any]]:
     """What an API failure leaves in the transcript; `subtype` says success all the same."""
     before = [{"type": "assistant", "error": error, "message": {"content": []}}] if error else []

@@ -76,7 +76,7 @@ def test_from_a_goal_to_a_commit(
     assert asked == ["planner", *Stage]
     assert git("show", "HEAD:SPEC.md") == SPEC
     assert git("log", "--format=%an %s").splitlines() == [
-        *("t Greet people 😀", "t none yet", "t start"),
+        *("t Greet people 😀", "t none yet", "t start")
     ]
     assert (
         git("log", "-1", "--format=%(trailers:key=Kern-Task,valueonly)").strip() == "Write hi.txt"

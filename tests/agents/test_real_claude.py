@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from kern.model import Stage
 from kern.stages import prompts
 from kern.stages.prompts import compose
 from tests.conftest import PATIENCE_S, Git, Kern
-from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
+from tests.kit.scripted_server import ScriptedServer, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
 
 BINARY = os.environ.get("KERN_TEST_CLAUDE", "")
@@ -154,40 +153,13 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
     assert "rules-src" in bodies[-1]
 
 
-def test_kern_s_own_agents_are_not_told_how_to_hand_work_to_kern(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    """A person's claude is, by the skill."""
-    (repo / "AGENTS.md").write_text("House rule: no tabs.\n")
-    (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
-    (repo / "SPEC.md").write_text("- [ ] hello\n  > **Judge:** it greets\n")
-    assert kern("init", "--agents").code == 0
-    git("add", "--all")
-    git("commit", "--quiet", "--message=agents")
-    work = [bash("echo hello > hi.txt"), DONE]
-    server = serve(research=[READY], implement=work, judge=[say("PASS")], commit=[say("greet")])
-    ran = kern("1", "0")
-    assert git("log", "-1", "--format=%s") == "greet", ran.said
-    bodies = {request.stage: json.dumps(request.body) for request in server.requests}
-    assert {*bodies} >= {"research", "implement", "judge", "commit"}
-    for stage, body in bodies.items():
-        assert "kern add" not in body and "Hand tasks to kern" not in body, stage
-        assert "House rule" in body or stage == "", stage
-    subprocess.run(["claude", "-p", "hi"], cwd=repo, capture_output=True, check=True)
-    assert "Hand tasks to kern" in json.dumps(server.requests[-1].body)
-
-
 def test_a_stage_whose_prompt_was_compacted_still_knows_its_task_and_how_to_end(
     kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "100000")
     looks = [bash(f"head -{number} a.txt") for number in range(1, 4)]
     full = {**bash("echo hello > hi.txt"), "tokens": 95_000}
-    server = serve(
-        research=[READY],
-        implement=[[*looks, full], [DONE]],
-        commit=[say("greet")],
-    )
+    server = serve(research=[READY], implement=[[*looks, full], [DONE]], commit=[say("greet")])
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
     assert git("log", "-1", "--format=%s") == "greet"
@@ -233,31 +205,6 @@ def test_a_red_gate_sends_the_agent_back_in_the_same_process(
     assert sizes[1] / sizes[0] <= 1.45, sizes  # 1.36 with 2.1.197
 
 
-def test_an_api_that_goes_away_after_the_hook_sent_the_agent_back_is_waited_for(
-    kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERN_TEST_WAITS", "0.1")
-    (repo / "SPEC.md").write_text(RED)
-    git("commit", "--quiet", "--all", "--message=a gate")
-    away = [fault(529, "overloaded_error", "Overloaded")]
-    server = serve(
-        research=[READY],
-        implement=[
-            [bash("echo hi > hi.txt"), DONE, {"drop": "data: {"}],
-            *(away, away, away),
-            [bash("echo hello > hi.txt"), DONE],
-        ],
-        commit=[say("greet")],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert begun(server) == ["research", *["implement"] * 5, "commit"]
-    assert "(529 Overloaded); next try" in ran.out and "waited " in ran.out
-    (kept,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
-    assert git("show", f"{kept}:hi.txt") == "hi" and kept.endswith("/1-killed")
-    assert "Attempt" not in (repo / "SPEC.md").read_text()
-
-
 # -------------------------------------------------------------------- in a sandbox
 
 
@@ -293,41 +240,7 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
     assert ran.err.count("the sandbox let nothing reach elsewhere.invalid:80") == 1
     assert "verified by `grep -q hello hi.txt`" in ran.out
     assert git("show", "--format=%s", "--name-only", "HEAD").split() == [
-        *("greet", "SPEC.md", "hi.txt"),
+        *("greet", "SPEC.md", "hi.txt")
     ]
     assert "broke its limits" not in ran.err and "took" in ran.out
     assert not (Path.home() / ".bashrc").exists()
-
-
-# -------------------------------------------------------------------- the API fails
-
-
-def fault(status: int, kind: str, text: str) -> Turn:
-    return {"status": status, "body": {"type": "error", "error": {"type": kind, "message": text}}}
-
-
-def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
-    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "made-up")
-    reset = int(time.time()) + 2
-    prefix = "anthropic-ratelimit-unified"
-    told = {"status": "rejected", "reset": reset, "representative-claim": "five_hour"}
-    limit = {
-        **fault(429, "rate_limit_error", "This request would exceed your account's rate limit."),
-        "headers": {f"{prefix}-{name}": str(value) for name, value in told.items()},
-    }
-    server = serve(
-        research=[READY],
-        implement=[[limit], [bash("echo hello > hi.txt"), DONE]],
-        commit=[say("greet")],
-    )
-
-    ran = kern("1", "0")
-
-    assert ran.code == 0, ran.err
-    assert "You've hit your session limit" in ran.out
-    assert time.time() > reset
-    assert begun(server) == ["research", "implement", "implement", "commit"]
-    assert "Attempt" not in (repo / "SPEC.md").read_text()

@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from kern.events import GateEnded
-from tests.conftest import (
-    PATIENCE_S,
-    Fake,
-    Git,
-    Inline,
-    Kern,
-    wait_for,
-)
+from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
@@ -64,13 +57,7 @@ def attempts(repo: Path) -> list[str]:
     ],
 )
 def test_a_gate_that_cannot_run_or_is_red_stops_the_run_before_anyone_is_paid(
-    repo: Path,
-    git: Git,
-    fake: Fake,
-    inline: Inline,
-    gate: str,
-    said: str,
-    hint: str,
+    repo: Path, git: Git, fake: Fake, inline: Inline, gate: str, said: str, hint: str
 ) -> None:
     toml(repo, git, f"[gates]\ngood = 'true'\ncheck = {gate}\n")
     before = git("status", "--porcelain"), spec(repo)

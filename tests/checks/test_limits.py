@@ -60,8 +60,7 @@ DEAF = 'setsid sh -c \'trap "" INT TERM; echo $$ >> "$FAKE_CLAUDE/pids"; exec sl
 
 
 @pytest.mark.parametrize(
-    ("setting", "why"),
-    [("timeout = 0.5", "not done after 0.5 s"), ("", "no sign of life for 1 s")],
+    ("setting", "why"), [("timeout = 0.5", "not done after 0.5 s"), ("", "no sign of life for 1 s")]
 )
 def test_an_implement_stage_without_an_end_is_an_attempt(
     repo: Path,

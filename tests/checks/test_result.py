@@ -1,45 +1,53 @@
 """What a gate said, turned into words and decisions. Pure."""
 
+from typing import Any
+
 import pytest
 
 from kern.checks import result
 from kern.model import Result
 
 
-@pytest.mark.parametrize("code", [0, 1, None, 126, 127])
-@pytest.mark.parametrize("before", [None, False, True])
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    ("code", "how", "blocks"),
+    [
+        (0, {}, False),
+        (1, {}, True),
+        (1, {"red_before": False}, True),
+        (1, {"red_before": True}, False),
+        (None, {"red_before": True}, False),
+        (1, {"red_before": True, "strict": True}, True),
+        (126, {"red_before": True}, True),
+        (127, {"red_before": True}, True),
+    ],
+)
 def test_only_what_was_red_before_is_excused_and_not_where_it_is_strict_or_cannot_run(
-    code: int | None, before: bool | None, strict: bool
+    code: int | None, how: dict[str, Any], blocks: bool
 ) -> None:
-    result = Result("check", code, "", red_before=before, strict=strict)
-    held = strict or before is not True or code in (126, 127)
-    assert result.blocks == (code != 0 and held)
+    assert Result("check", code, "", **how).blocks is blocks
 
 
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("before", [None, False, True])
-def test_what_this_run_saw_before_the_task_goes_before_what_kern_toml_says(
-    known: bool, before: bool | None
-) -> None:
-    against = Result("check", 1, "", known_red=known).against(before)
-    assert against.red_before == (known or None if before is None else before)
+def test_what_this_run_saw_before_the_task_goes_before_what_kern_toml_says() -> None:
+    for known, before, red in ((True, None, True), (False, None, None), (True, False, False)):
+        assert Result("check", 1, "", known_red=known).against(before).red_before is red
 
 
-@pytest.mark.parametrize("code", [0, 1, None, 126, 127])
-@pytest.mark.parametrize("allowed", [False, True])
-@pytest.mark.parametrize("how", ["", "strict", "known"])
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("code", "how", "first", "later"),  # before the first task of a run, or a later one
+    [
+        (0, {"strict": True}, False, False),
+        *((code, {"known_red": True}, True, True) for code in (126, 127)),
+        *((code, {"strict": True}, True, False) for code in (1, None)),
+        (1, {"known_red": True}, False, False),
+        (1, {}, True, False),
+    ],
+)
 def test_what_stops_a_run_before_a_task(
-    code: int | None, allowed: bool, how: str, first: bool
+    code: int | None, how: dict[str, Any], first: bool, later: bool
 ) -> None:
-    result = Result("check", code, "", strict=how == "strict", known_red=how == "known")
-    expected = {
-        0: False,
-        126: True,
-        127: True,
-    }.get(-1 if code is None else code, first and (how == "strict" or not (how or allowed)))
-    assert result.stops(allowed, first=first) is expected
+    result = Result("check", code, "", **how)
+    assert (result.stops(False, first=True), result.stops(False, first=False)) == (first, later)
+    assert not how or result.stops(True, first=True) is first  # that lifts no more than the last
 
 
 @pytest.mark.parametrize(

@@ -8,25 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import (
-    PATIENCE_S,
-    Fake,
-    Git,
-    Kern,
-    agents,
-    open_to_tests,
-    wait_for,
-)
+from tests.conftest import PATIENCE_S, Fake, Git, Kern, agents, open_to_tests, wait_for
 from tests.sandbox.test_wall import needs_bwrap
 
 Background = Callable[..., "subprocess.Popen[str]"]
 RESEARCH = {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"}
 
 # Each writes a file of its own.
-IMPLEMENT = {
-    "run": ["mktemp made-XXXXXX"],
-    "result": "Wrote it.\n\nSUCCESS",
-}
+IMPLEMENT = {"run": ["mktemp made-XXXXXX"], "result": "Wrote it.\n\nSUCCESS"}
 
 
 def spec(repo: Path, git: Git, *tasks: str, more: str = "") -> None:

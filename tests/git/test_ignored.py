@@ -17,46 +17,17 @@ RULES = ".env\n*.sqlite*\nkey\nbuild/\nbig/\nvendor/\n__pycache__/\nodd/\n"
 
 
 @pytest.fixture
-def own(repo: Path, git: Git, tmp_path: Path) -> Path:
-    """A repository with files of a person's that git ignores, and a folder outside of it."""
+def own(repo: Path, git: Git) -> Path:
+    """A repository with files of a person's that git ignores."""
     (repo / ".gitignore").write_text(RULES)
     git("add", "--all")
     git("commit", "--quiet", "--message=rules")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "id").write_text("private\n")
     (repo / ".env").write_text("KEY=mine\n")
-    (repo / ".env").chmod(0o600)
-    (repo / "data").mkdir(mode=0o700)
+    (repo / "data").mkdir()
     (repo / "data" / "dev.sqlite").write_text("rows\n")
-    (repo / "data" / "empty.sqlite.d").mkdir()
-    (repo / "key").symlink_to("../outside/id")
     (repo / "build" / "deep").mkdir(parents=True)
     (repo / "build" / "deep" / "out").write_text("built\n")
-    (repo / "build" / "deep" / "line\nbreak").write_text("x\n")
-    (repo / "build" / os.fsdecode(b"\xe9")).write_text("latin\n")
-    (repo / "src").mkdir()
-    (repo / "src" / "t.sqlite").write_text("beside a tracked file\n")
-    for path in ("data/dev.sqlite", ".env", "build/deep/out"):
-        os.utime(repo / path, ns=(0, 10**18 + 7))
     return repo
-
-
-def state(root: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Mode, time and content of each ignored file; a link's target."""
-    found = {}
-    for name in (".env", "key", "data", "build", "src"):
-        top = root / name
-        inside = top.rglob("*") if top.is_dir() and not top.is_symlink() else ()
-        for place in (top, *inside):
-            info = place.lstat()
-            if stat.S_ISLNK(info.st_mode):
-                content = os.fsencode(os.readlink(place))
-            else:
-                content = place.read_bytes() if stat.S_ISREG(info.st_mode) else b""
-            when = info.st_mtime_ns if stat.S_ISREG(info.st_mode) else 0
-            if not stat.S_ISDIR(info.st_mode):
-                found[str(place.relative_to(root))] = info.st_mode, when, content
-    return found
 
 
 def aside(root: Path) -> dict[str, str]:
@@ -75,27 +46,6 @@ def failing(*run: str) -> Step:
 
 
 GOOD: Step = {"run": ["echo new > new.txt"], "result": "SUCCESS"}
-HARM = {
-    "links for files": "ln -sfn ../outside/id .env; ln -sfn ../outside/nothing key",
-    "links for folders": "rm -r data build; ln -s ../outside data; ln -s ../outside build",
-    "a journal": "echo other > data/dev.sqlite; echo pages > data/dev.sqlite-wal",
-}
-
-
-@pytest.mark.parametrize("how", HARM)
-def test_after_a_failed_attempt_they_are_as_they_were(
-    own: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, how: str
-) -> None:
-    before = state(own)
-    fake.script(implement=[failing(HARM[how]), GOOD])
-    ran = inline()
-    assert ran.code == 0, ran.err
-    assert fake.stages.count("implement") == 2
-    assert state(own) == before
-    assert [place.name for place in (tmp_path / "outside").iterdir()] == ["id"]
-    assert (tmp_path / "outside" / "id").read_text() == "private\n"
-    assert set(git("show", "--format=", "--name-only").split()) == {"SPEC.md", "new.txt"}
-    assert [*(own / ".git" / "kern" / "ignored").iterdir()] == [], "of no use any more"
 
 
 def test_what_stood_there_is_kept_and_said_but_not_for_caches(

@@ -263,9 +263,7 @@ KINDS = (
     ),
     Kind(
         *(26, "CMake"),
-        {
-            "CMakeLists.txt": _CMAKE,
-        },
+        {"CMakeLists.txt": _CMAKE},
         {
             "test": "cmake -S . -B build && cmake --build build && "
             "ctest --test-dir build --output-on-failure"

@@ -25,7 +25,7 @@ def test_what_a_committed_task_used_was_helpful_and_what_misled_it_harmful() -> 
     taught = Taught(told=TOLD, used=["L3", "L1", "L3", "L9"], misled=["L9", "L77"])
     change = changes.of(TEXT, taught)
     assert {*change.votes} == {
-        *(Vote("L3", True, "used"), Vote("L1", True, "used"), Vote("L9", False, "misled")),
+        *(Vote("L3", True, "used"), Vote("L1", True, "used"), Vote("L9", False, "misled"))
     }
     assert counts(change.text) == {"L3": (3, 0), "L1": (1, 0), "L9": (0, 2)}
 
@@ -83,6 +83,6 @@ def test_what_two_workers_wrote_is_told_apart_and_the_same_words_stand_once() ->
     ids = {entry.text: entry.id for entry in parse(text).entries}
     assert counts(text)["L3"] == (3, 1)
     assert [ids[said] for said in ("Greet late.", "Warm the cache.", "Be kind.")] == [
-        *("L10", "L11", "L12"),
+        *("L10", "L11", "L12")
     ]
     assert not parse(text).faults and len(ids) == 6

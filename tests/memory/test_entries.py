@@ -83,19 +83,10 @@ def test_a_file_is_written_anew_with_each_entry_once_and_what_stands_above_them(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (
-            "- L3 +x -0 Use tabs.",
-            "line 3 is no entry, and not read: - L3 +x -0 Use tabs.",
-        ),
-        (
-            "<<<<<<< HEAD",
-            "line 3 is no entry, and not read: <<<<<<< HEAD",
-        ),
+        ("- L3 +x -0 Use tabs.", "line 3 is no entry, and not read: - L3 +x -0 Use tabs."),
+        ("<<<<<<< HEAD", "line 3 is no entry, and not read: <<<<<<< HEAD"),
         ("of no use", "line 3 is no entry, and not read: of no use"),
-        (
-            "- " + "x" * 1_000_000,
-            "line 3 is no entry, and not read: - xx",
-        ),
+        ("- " + "x" * 1_000_000, "line 3 is no entry, and not read: - xx"),
         ("- L8 +0 -0 Greet late.", "line 4: L8 stands there a second time"),
         ("- L8 +0 -0 Use tabs.", "line 4: L8 stands there a second time"),
     ],
@@ -115,7 +106,7 @@ def test_both_sides_of_half_a_merge_count() -> None:
     torn = "<<<<<<< HEAD\n- L2 +1 -0 One.\n=======\n- L2 +0 -1 Two.\n>>>>>>> other\n"
     found = parse(f"## Learnings\n\n- L1 +0 -0 Zero.\n{torn}")
     assert [(one.id, one.text) for one in found.entries] == [
-        *(("L1", "Zero."), ("L2", "One."), ("L3", "Two.")),
+        *(("L1", "Zero."), ("L2", "One."), ("L3", "Two."))
     ]
     assert len(found.faults) == 4  # three lines of git's, and one number for two
 

@@ -275,11 +275,7 @@ def test_a_child_adds_programs_to_the_persons_and_changes_none(world: World) -> 
     scripts = {name: f"#!/bin/sh\necho {name}\n" for name in ("plain", "linked", "npm")}
     venv = world.home / ".local/share/uv/tools/x/bin"
     library = world.home / ".npm-global/lib/node_modules/npm"
-    for folder, name in (
-        (world.home / ".local/bin", "plain"),
-        (venv, "linked"),
-        (library, "npm"),
-    ):
+    for folder, name in ((world.home / ".local/bin", "plain"), (venv, "linked"), (library, "npm")):
         folder.mkdir(parents=True)
         (folder / name).write_text(scripts[name])
         (folder / name).chmod(0o755)

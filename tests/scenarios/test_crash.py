@@ -178,12 +178,7 @@ class Telling:
 
 
 @pytest.fixture
-def telling(
-    request: pytest.FixtureRequest,
-    fresh: Path,
-    server: Server,
-    tmp_path: Path,
-) -> Telling:
+def telling(request: pytest.FixtureRequest, fresh: Path, server: Server, tmp_path: Path) -> Telling:
     return Telling(request.param, fresh, tmp_path, server)
 
 

@@ -5,10 +5,8 @@ import re
 import pytest
 
 from kern.errors import UsageError
-from kern.spec import commands, notes
-from kern.spec.parse import Kind, parse
-from tests.spec.test_edit import closed, inserted
-from tests.spec.test_parse import documents
+from kern.spec import commands
+from kern.spec.parse import parse
 
 WORDS = (
     *("two\nlines", "- [ ] no task", "* [x] none\n  1. [~] at all\n\t+ [ ] here"),
@@ -30,27 +28,6 @@ def added(text: str, title: str) -> str:
 
 
 # ---------------------------------------------------------------- every other byte
-
-
-def test_an_added_task_is_read_back_with_all_it_was_given_and_nothing_else_changes() -> None:
-    gates = ("pytest -q", "echo `date`", "a  'b  c'", "a ``b`` `c`")
-    for seed, text, parsed in documents():
-        if not closed(parsed) or not parsed.tasks:
-            continue
-        first = parsed.tasks[0]
-        after = ["1"] * (seed % 2)
-        judges = ("is it `good`?",)
-        new, said = commands.add(text, parsed, "brand new", after=after, gates=gates, judges=judges)
-        assert len(inserted(text, new)) == 1 + len(after) + len(gates) + 1, seed
-        again = parse(new)
-        (task,) = [one for one in again.tasks if one.text == "brand new"]
-        assert said == f"added {again.tasks.index(task) + 1}: brand new"
-        assert task.parent is None
-        assert [note.text.strip() for note in task.of(Kind.AFTER)] == [first.text] * len(after)
-        assert [gate.command for gate in notes.task_gates(task, 0)] == list(gates), seed
-        assert [note.text for note in task.of(Kind.JUDGE)] == ["is it `good`?"]
-        rest = [(one.key, one.marker, len(one.notes)) for one in again.tasks if one != task]
-        assert rest == [(one.key, one.marker, len(one.notes)) for one in parsed.tasks], seed
 
 
 @pytest.mark.parametrize("words", WORDS)

@@ -8,27 +8,9 @@ from kern.spec import edit
 from kern.spec.parse import Kind, Spec, Task, parse
 
 
-def closed(parsed: Spec) -> bool:
-    """No fence or comment swallows the end of the document."""
-    return not any("never closed" in fault.message for fault in parsed.diagnostics)
-
-
 def under(text: str, nth: int = 0) -> tuple[Spec, Task]:
     parsed = parse(text)
     return parsed, parsed.tasks[nth]
-
-
-def inserted(before: str, after: str) -> list[str]:
-    """The lines that `after` has and `before` lacks, given that the rest is the same, in order."""
-    rest = before.replace("\r", "").split("\n")
-    new = []
-    for line in after.replace("\r", "").split("\n"):
-        if rest and line == rest[0]:
-            rest.pop(0)
-        else:
-            new.append(line)
-    assert rest == [], "a line is gone or has moved"
-    return new
 
 
 # -------------------------------------------------------------------- notes
@@ -75,7 +57,7 @@ def test_a_subtask_that_is_there_already_is_not_added_again() -> None:
     text = "- [~] a\n  - [x] one\n- [ ] two\n"
     parsed, task = under(text)
     new = edit.add_subtasks(text, parsed, task, ["one", "two"])
-    assert inserted(text, new) == ["  - [ ] two"]
+    assert new == text.replace("- [ ] two\n", "  - [ ] two\n- [ ] two\n")
     parsed, task = under(new)
     assert edit.add_subtasks(new, parsed, task, ["one", "two"]) == new
 

@@ -43,10 +43,7 @@ def living(noted: Path) -> list[psutil.Process]:
 
 
 def test_it_is_gone_with_the_run_however_that_ends(
-    repo: Path,
-    fake: Fake,
-    background: Callable[..., Any],
-    inhibits: Callable[..., Path],
+    repo: Path, fake: Fake, background: Callable[..., Any], inhibits: Callable[..., Path]
 ) -> None:
     noted = inhibits()
     fake.script(research=[{"sleep": 60}])

@@ -11,13 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.events import (
-    Acted,
-    RunStarted,
-    StageEnded,
-    StageStarted,
-    TaskStarted,
-)
+from kern.events import Acted, RunStarted, StageEnded, StageStarted, TaskStarted
 from kern.model import Act, Stage
 from kern.views import live
 from kern.views.live import Console

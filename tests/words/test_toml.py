@@ -27,18 +27,3 @@ def test_what_is_not_known_is_named_with_what_is(data: bytes, said: str, hint: s
     with pytest.raises(UsageError) as caught:
         toml.read(data, "x.toml", ROWS)
     assert str(caught.value).startswith(f"x.toml{said}") and caught.value.hint == hint
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        *(("0", 0.0), ("1.5", 1.5), ('"90s"', 90.0), ('"1h30m"', 5400.0), ('"0"', 0.0)),
-        *((bad, None) for bad in ("true", "-1", "1e9", "nan", "0x" + "f" * 500, '"soon"', "[]")),
-    ],
-)
-def test_a_time_is_seconds_or_a_length(value: str, seconds: float | None) -> None:
-    if seconds is not None:
-        assert toml.read(f"time = {value}", "x.toml", ROWS) == {"time": seconds}
-        return
-    with pytest.raises(UsageError, match="time must be seconds"):
-        toml.read(f"time = {value}", "x.toml", ROWS)

@@ -4,35 +4,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kern.cli import main
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, Kern
 from tests.kit.stable import Ran
 
-Typed = Callable[..., Ran]
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
-
-
-@pytest.fixture
-def typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Typed:
-    """`kern …` in the test's own process: quicker, and an escaped exception fails the test."""
-
-    def run(*argv: str, cwd: Path | None = None) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["kern", *argv])
-        monkeypatch.chdir(cwd or tmp_path / "project")
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        told = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), told.out, told.err)
-
-    return run
 
 
 def refused(ran: Ran, code: int, *words: str, hint: str) -> None:
@@ -62,7 +41,7 @@ def snapshot(repo: Path) -> tuple[object, ...]:
 
 @pytest.mark.unheld
 def test_the_agent_of_the_start_is_the_agent_of_the_whole_run(
-    repo: Path, git: Git, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Whatever comes to stand before it on PATH, and from wherever kern was started."""
     early = tmp_path / "early"
@@ -70,7 +49,7 @@ def test_the_agent_of_the_start_is_the_agent_of_the_whole_run(
     monkeypatch.setenv("PATH", f"{early}{os.pathsep}{os.environ['PATH']}")
     plant = f"printf '#!/bin/sh\\nexit 1\\n' > {early}/claude && chmod +x {early}/claude"
     fake.script(research=[{"run": [plant], "result": READY}])
-    ran = typed("1", "0")
+    ran = kern("1", "0")
     assert ran.code == 0, ran.err
     assert fake.stages == ["research", "implement", "commit"]
     assert os.access(early / "claude", os.X_OK)
@@ -78,7 +57,7 @@ def test_the_agent_of_the_start_is_the_agent_of_the_whole_run(
 
 @pytest.mark.parametrize("how", ["link in", "link out", "dot"])
 def test_an_agent_that_lies_in_the_repository_is_started_only_where_it_is_named(
-    repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
+    repo: Path, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
 ) -> None:
     real = fake.folder / "bin" / "claude"
     folder = tmp_path / "tools" if how == "link in" else repo / "node_modules" / ".bin"
@@ -97,33 +76,33 @@ def test_an_agent_that_lies_in_the_repository_is_started_only_where_it_is_named(
     monkeypatch.setenv("PATH", f"{on_path}{os.pathsep}{os.environ['PATH']}")
     before = snapshot(repo)
     for argv in (["1", "0"], ["plan", "--yes", "x"]):
-        refused(typed(*argv), 2, "file of this repository", str(folder), hint="KERN_CLAUDE=/")
-    assert "problem  agent: claude is a file of this repository" in typed("doctor").out
+        refused(kern(*argv), 2, "file of this repository", str(folder), hint="KERN_CLAUDE=/")
+    assert "problem  agent: claude is a file of this repository" in kern("doctor").out
     assert (snapshot(repo), fake.calls) == (before, [])
     monkeypatch.setenv("KERN_CLAUDE", str(folder / "claude"))
-    assert typed("1", "0").code == 0
+    assert kern("1", "0").code == 0
 
 
 def test_a_key_that_makes_the_login_needless_asks_nobody(
-    repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch
+    repo: Path, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (fake.folder / "auth.json").write_text('{"loggedIn": false}')
     monkeypatch.setenv("ANTHROPIC_API_KEY", "made-up-key")
-    assert typed("1", "0").code == 0
+    assert kern("1", "0").code == 0
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     for odd in ("", "[]", '{"loggedIn": "no"}'):  # an older claude does not tell
         (fake.folder / "auth.json").write_text(odd)
-        assert re.search("login: (unknown|its own word)", typed("doctor").out)
+        assert re.search("login: (unknown|its own word)", kern("doctor").out)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root is refused")
 def test_as_root_without_a_sandbox_nothing_is_begun(
-    repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch
+    repo: Path, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("IS_SANDBOX")
     before = snapshot(repo)
 
-    refused(typed("1", "0"), 1, "root", hint="IS_SANDBOX=1")
+    refused(kern("1", "0"), 1, "root", hint="IS_SANDBOX=1")
 
     assert (snapshot(repo), fake.calls) == (before, [])
 
@@ -139,7 +118,7 @@ def test_as_root_without_a_sandbox_nothing_is_begun(
     ],
 )
 def test_an_output_folder_that_others_rule_is_refused(
-    repo: Path, fake: Fake, typed: Typed, tmp_path: Path, part: str, fault: str
+    repo: Path, fake: Fake, kern: Kern, tmp_path: Path, part: str, fault: str
 ) -> None:
     if fault == "another user" and os.getuid() != 0:
         pytest.skip("only root can give a folder away")
@@ -157,7 +136,7 @@ def test_an_output_folder_that_others_rule_is_refused(
             os.chown(folder, 12345, 12345)
     before = snapshot(repo)
 
-    ran = typed("1", "0")
+    ran = kern("1", "0")
 
     refused(ran, 2, str(folder), hint="KERN_DIR")
     assert list(elsewhere.iterdir()) == []
@@ -168,7 +147,7 @@ def test_an_output_folder_that_others_rule_is_refused(
 
 
 def test_a_full_disk_for_the_repository_loses_no_work(
-    repo: Path, fake: Fake, typed: Typed, small_disk: Path, git: Git
+    repo: Path, fake: Fake, kern: Kern, small_disk: Path, git: Git
 ) -> None:
     project = small_disk / "project"
     git("config", "core.hooksPath", "/dev/null")
@@ -176,7 +155,7 @@ def test_a_full_disk_for_the_repository_loses_no_work(
     big = "head -c 2000000 /dev/urandom > big.bin"
     fake.script(implement=[{"run": ["echo 1 > n", big], "result": "SUCCESS"}])
 
-    full = typed("1", "0", cwd=project)
+    full = kern("1", "0", cwd=project)
 
     assert full.code == 1, full.err
     assert "o space left" in full.err
@@ -187,7 +166,7 @@ def test_a_full_disk_for_the_repository_loses_no_work(
 
     (project / "big.bin").unlink()
     fake.script(implement=[{"run": ["echo 2 > n"], "result": "SUCCESS"}])
-    resumed = typed("1", "0", cwd=project)
+    resumed = kern("1", "0", cwd=project)
 
     assert resumed.code == 0, resumed.err
     assert "- [x] add a greeting" in spec(project)

@@ -42,10 +42,7 @@ sh list.sh | grep -q 'buy milk'
 """,
 }
 notes = partial(
-    Task,
-    files=FILES,
-    settings="[gates]\ntest = 'sh test.sh'\n",
-    check="sh hidden_test.sh",
+    Task, files=FILES, settings="[gates]\ntest = 'sh test.sh'\n", check="sh hidden_test.sh"
 )
 
 TASKS = (

@@ -143,9 +143,7 @@ assert open_account("Ada 2", taken=["ada2"]) == "ada2-1"
 assert find({"ada": 1}, "Ada 2") == 1, "archives were written without digits"
 """
         },
-        solution={
-            "slugs/usernames.py": FILES["slugs/usernames.py"].replace("isalpha", "isalnum"),
-        },
+        solution={"slugs/usernames.py": FILES["slugs/usernames.py"].replace("isalpha", "isalnum")},
         wrong={
             name: FILES[name].replace("isalpha", "isalnum")
             for name in ("slugs/usernames.py", "slugs/user_names.py")
