@@ -24,7 +24,8 @@ def agent(endpoint: Endpoint) -> protocol.Agent:
         body = {"model": call.model or endpoint.model}
         if not url or not body["model"]:
             raise UsageError(f"{call.role}: no {'model' if url else 'url'} is named", hint=_EDIT)
-        body |= {"reasoning_effort": call.effort} if call.effort else {}
+        effort = "high" if call.effort in ("xhigh", "max") else call.effort
+        body |= {"reasoning_effort": effort} if effort else {}
         request = {"url": url, "key": endpoint.key, "body": body, "patience": call.patience or 120}
         return protocol.Start([call.program, "-I", "-S", http_loop.__file__, json.dumps(request)])
 
@@ -39,8 +40,7 @@ def agent(endpoint: Endpoint) -> protocol.Agent:
         return protocol.Answer(replies[-1]["text"], turns=len(replies), tokens=tokens)
 
     place = places.Place(variables=keys, hosts=tuple(filter(None, [places.host(url)])))
-    login = f"see that {url} answers, and set {endpoint.key or 'the key'}: kern help settings"
-    own = protocol.brought("http", start, read, watch, login=login, keys=keys, places=(place,))
+    own = protocol.brought("http", start, read, watch, keys=keys, places=(place,))
     own.program, own.asks = sys.executable, endpoint.asks
     return own
 

@@ -194,7 +194,8 @@ def chosen(mode: Mode, plan: Sandbox, find: Callable[[str], str | None] = shutil
 def _check(plan: Sandbox, program: str) -> None:
     """Raises UsageError where there can be none."""
     home, root = Path(os.path.realpath(plan.home)), Path(os.path.realpath(plan.tree.root))
-    planted = any(one.is_relative_to(root) for one in (Path(program), Path(program).resolve()))
+    ways = Path(program).parent.resolve(), Path(program).resolve()
+    planted = any(one.is_relative_to(root) for one in ways)
     own, elsewhere = "your home folder is", "set HOME to another folder"
     for is_so, why, hint in (
         (home == Path("/"), f"{own} /, which cannot be kept from a child", elsewhere),

@@ -48,8 +48,10 @@ def lay(needs: Needs, home: Path, own: Path) -> Iterator[Mount]:
         # What is not there lies there empty: an agent could leave it for the next one to obey.
         name = "file.json" if path.suffix == ".json" else "file" if path.suffix else "folder"
         source = path if path.exists() else own.parent / "blank" / name
-        if path.parent in folders:
-            clear(folders[path.parent] / path.name, folder=source.is_dir())
+        for one in (*reversed(path.parents), path):  # on its way as well
+            for folder in folders.keys() & {*one.parents}:
+                place = folders[folder] / one.relative_to(folder)
+                clear(place, folder=one != path or source.is_dir())
         yield Mount(Access.READ, path, source)
 
 

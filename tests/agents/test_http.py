@@ -36,8 +36,9 @@ def test_calls_are_shown_as_they_are_made() -> None:
 
 
 def test_a_model_is_named_and_the_key_is_not() -> None:
-    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", "low")).argv[-1])
-    assert given["body"] == {"model": "big", "reasoning_effort": "low"}
+    for word, sent in (("low", "low"), ("max", "high")):  # the most that all endpoints know
+        given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", word)).argv[-1])
+        assert given["body"] == {"model": "big", "reasoning_effort": sent}
     assert given["key"] == "GW_KEY"
     given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])
     assert given["body"] == {"model": "own"}

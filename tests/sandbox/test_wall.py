@@ -186,6 +186,8 @@ def test_variables_are_a_list(world: World, monkeypatch: pytest.MonkeyPatch) -> 
     [
         "cd /run/kern/kept; rm -rf .npm .cache-uv; ln -s /proc .npm; echo x > .cache-uv",
         "cd ~/.claude; ln -s ../../../../elsewhere skills; echo x > agents; mkfifo hooks",
+        "cd ~/.claude; ln -s /oldroot/tmp/made keys",
+        "cd ~/.claude; mkdir keys; ln -s /nowhere keys/of; echo x > keys/y",
     ],
 )
 def test_what_a_child_leaves_in_what_is_kept_keeps_no_other_from_starting(
@@ -197,10 +199,13 @@ def test_what_a_child_leaves_in_what_is_kept_keeps_no_other_from_starting(
     assert done.returncode == 0, done.stderr
     for name in ("skills", "agents", "hooks"):
         (world.home / ".claude" / name).mkdir()
-    settings = tuple(f"{world.home}/.claude/{name}" for name in ("skills", "agents", "hooks"))
+    (world.home / ".claude/keys/of").mkdir(parents=True)
+    (world.home / ".claude/keys/of/a.json").write_text("{}")
+    names = ("skills", "agents", "hooks", "keys/of/a.json")
+    settings = tuple(f"{world.home}/.claude/{name}" for name in names)
     needs = {"claude": Needs((login,), settings)}
     confine.homes(world.wanted.own)
-    looks = "cd ~/.claude && ls skills agents hooks && echo x > ~/.npm/x && echo x > ~/.cache/uv/x"
+    looks = f"cd ~/.claude && ls {' '.join(names)} && echo x > ~/.npm/x && echo x > ~/.cache/uv/x"
     found = world.sh(Kind.WORKER, looks, "claude", needs=needs)
     assert found.returncode == 0, found.stderr
 
@@ -342,12 +347,17 @@ def test_a_home_that_is_a_link_is_another_all_the_same(world: World, tmp_path: P
         ("ROOT", "/usr/bin/bwrap", "home folder is the repository"),
         ("ROOT/home", "/usr/bin/bwrap", "or lies in it"),
         ("/h", "ROOT/bwrap", "a file of this repository"),
+        ("/h", "LINK/bwrap", "a file of this repository"),
         ("/h", "", "bubblewrap is not installed"),
     ],
 )
 def test_where_nothing_can_hold_there_is_no_sandbox(
     world: World, home: str, program: str, why: str
 ) -> None:
+    (world.root / "bwrap").symlink_to("/usr/bin/bwrap")
+    link = world.root.with_name("link")
+    link.symlink_to(world.root)
+    program = program.replace("LINK", str(link))
     home, program = (one.replace("ROOT", str(world.root)) for one in (home, program))
     wanted = replace(world.wanted, home=Path(home))
     held = chosen(Mode.AUTO, wanted, lambda name: program)
