@@ -2,6 +2,7 @@
 check is a function that yields what it looked at, or raises what is wrong.
 """
 
+import contextlib
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kern import __version__, plain
+from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
 from kern.config import FILE, Settings
 from kern.errors import KernError
@@ -51,8 +53,10 @@ class Here:
 
     @property
     def crew(self) -> Sequence[Agent]:
-        """The agents that a run would start."""
-        return agents.chosen(self.forms.values())
+        """The agents that a run would start: the usual one where none is named."""
+        with contextlib.suppress(KernError):
+            return agents.chosen(self.forms.values())
+        return [protocol.find(protocol.DEFAULT)]
 
 
 def examine(folder: Path) -> list[dict[str, Any]]:
@@ -96,14 +100,17 @@ def _repository(here: Here) -> Iterator[Check]:
 
 
 def _agents(here: Here) -> Iterator[Check]:
+    repo = None
+    with contextlib.suppress(KernError):
+        repo = here.repo
     for agent in here.crew:
-        there, user = agents.checks(agent, here.repo.root)
+        there, user = agents.checks(agent, repo.root if repo else None)
         if there.fault or not agent.oldest:  # what would a command do that is asked for a version
             yield there
             continue
         yield tried("agent", partial(agents.version, agent, there.detail))
         yield user
-        if new := trust.unseen(here.repo, agent.asks):
+        if repo and (new := trust.unseen(repo, agent.asks)):
             # A repository may have named who is asked: not before the person has seen whom.
             what = f"not looked at before you agree: {new[0]}"
             yield Check("login", what, advice="kern --trust")
