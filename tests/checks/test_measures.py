@@ -12,10 +12,8 @@ from kern.journal import totals
     ("path", "counts"),  # a change, a new one
     [
         ("tests/data/x.json", (True, False)),
-        ("src/__tests__/a.tsx", (True, False)),
         ("pkg/a_test.go", (True, False)),
         ("src/FooTest.java", (True, False)),
-        ("tests/conftest.py", (True, True)),
         ("jest.config.ts", (True, True)),
         ("web/Makefile", (True, True)),
         (".config/nextest.toml", (True, True)),

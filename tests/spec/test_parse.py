@@ -80,16 +80,15 @@ def test_every_bullet_of_markdown_carries_a_task(bullet: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "\ufeff", "- ordinary item", "- [link](https://example.org)", "- [ ](url)"),
-        *("- [x](url)", "- [](url)", "- [[wiki]]", "- [2024-01-31] a date", "- [ ]", "[ ] none"),
-        *("- 2024-01-31 [x] late bracket", "> - [ ] quoted", "    text [ ] in the middle"),
+        *("\ufeff", "- ordinary item", "- [ ](url)", "- [x](url)", "- [](url)", "- [[wiki]]"),
         *(
-            "1234567890. [ ] ten digits",
-            "\u2013 [ ] a dash",
-            "\\- [ ] escaped",
-            "- a\n  [ ] wrapped",
+            "- [2024-01-31] a date",
+            "- [ ]",
+            "[ ] none",
+            "- 2024 [x] late bracket",
+            "> - [ ] quoted",
         ),
-        *("- [x]: y", "- [X]Window"),
+        *("1234567890. [ ] ten digits", "\u2013 [ ] a dash", "- a\n  [ ] wrapped", "- [x]: y"),
     ],
 )
 def test_what_is_neither_a_task_nor_a_fault(text: str) -> None:
@@ -118,19 +117,12 @@ def test_fences_and_comments_hide_task_lines_and_end_where_they_should(fenced: s
         ("- [ ] a\n  ~~~\n  code\n", 2, "the code fence"),
         ("- [ ] a\n<!-- note\n- [ ] b\n", 2, "the comment opened here"),
         *((f"- [ ] a\n{one}\n", 2, "needs a space") for one in ("- [ ]T", "- [~]t", "-[ ] t")),
-        *(
-            (f"- [ ] a\n{one}\n", 2, "this is no check")
-            for one in (
-                "  > Gate: `x`",
-                "  > **gate:** `x`",
-                "  > **Gate**: `x`",
-                "> **Gate:** `x`",
-            )
-        ),
+        ("- [ ] a\n  > Gate: `x`\n", 2, "this is no check"),
+        ("- [ ] a\n> **Gate:** `x`\n", 2, "this is no check"),
         *(
             (f"- [ ] a\n- [{mark}]{rest}\n", 2, f"malformed task marker [{mark}]")
-            for mark in ("", " x", "-", "~ ", "xx", "  ", "✓")
-            for rest in (" do it", "", "\tdo it", "\r")
+            for mark in ("", " x", "-", "xx", "✓")
+            for rest in (" do it", "\r")
         ),
     ],
 )

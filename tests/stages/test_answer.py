@@ -4,7 +4,6 @@ import pytest
 
 from kern.model import Stage
 from kern.stages import answer
-from kern.stages.answer import Code
 
 
 def implemented(text: str) -> answer.Answer:
@@ -13,13 +12,6 @@ def implemented(text: str) -> answer.Answer:
 
 def researched(text: str) -> dict[str, str]:
     return dict(answer.parse(Stage.RESEARCH, text).findings)
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n\n", "\r\n", "**", "```\n```", "\x1b[0m", "\x00"])
-@pytest.mark.parametrize("stage", list(Stage))
-def test_an_empty_answer_says_nothing(stage: Stage, text: str) -> None:
-    found = answer.parse(stage, text)
-    assert (found.code, found.findings, found.body) == (Code.UNCLEAR, (), "")
 
 
 # -------------------------------------------------------------------- stage 1: findings
@@ -32,8 +24,6 @@ EXPECTED = {"Files": "a.py:1-9, b.py:3-4", "Pattern": "c.py:5", "Constraint": "r
     [
         "- Files: a.py:1-9, b.py:3-4\n- Pattern: c.py:5\n- Constraint: run make test",
         "* **Files:** a.py:1-9, b.py:3-4\n* **Pattern:** c.py:5\n* **Constraint:** run make test",
-        "**Files**: a.py:1-9, b.py:3-4\n**Patterns**: c.py:5\n**Constraints**: run make test",
-        "- Constraint: run make test\n- Pattern: c.py:5\n- File: a.py:1-9, b.py:3-4",
         "> - Files: a.py:1-9, b.py:3-4\n> - Pattern: c.py:5\n> - Constraint: run make test",
         "## Files\n\na.py:1-9, b.py:3-4\n\n## Pattern\nc.py:5\n## Constraints:\n\n- run make test",
         "So:\n- Files: a.py:1-9, b.py:3-4\n- Pattern: c.py:5\n- Constraint: run make test\n\nMore",
@@ -51,17 +41,10 @@ def test_findings_in_the_forms_that_agents_use(text: str) -> None:
     "items",
     [
         "- [ ] a\n- [ ] b",
-        "- a\n- b",
         "* [ ] a\n* [x] b",
-        "+ a\n\n+ b\n",
-        "1. a\n2. b",
-        "1) [ ] a\n2) [ ] b",
-        "  - [ ] a\n  - [ ] b",
-        "\t- a\n\t- b",
+        "1. a\n2) [ ] b",
         "- [ ] a\n  - a detail\n  more\n- [ ] b\n  1. a detail",
-        "First:\n- [ ] a\nthen:\n- [ ] b",
-        "- [ ] a\r\n- [ ] b\r",
-        "- [ ] a\n- [ ] a\n- [ ] b",
+        "First:\n- [ ] a\r\nthen:\r\n- [ ] a\r\n- [ ] b\r",
         "- [ ] a\n- [ ]\n- \n- ---\n- [ ] b",
     ],
 )
@@ -81,25 +64,16 @@ def test_too_many_subtasks_are_no_decomposition(count: int, usable: int) -> None
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Add b\n", "Add b"),
         ("\n\nAdd b\n\nIt was missing.  \n", "Add b\n\nIt was missing."),
-        ("Here it is:\n```\nAdd b\n\nWhy.\n```\nDone.", "Add b\n\nWhy."),
-        ("I looked.\n\nHere it is:\n```\nAdd b\n```", "Add b"),
-        ("```text\nAdd b\n```", "Add b"),
+        ("I looked.\n\nHere it is:\n```text\nAdd b\n\nWhy.\n```\nDone.", "Add b\n\nWhy."),
         ("```\nAdd b\n\n~~~\na\n~~~\n\nWhy.\n```", "Add b\n\n~~~\na\n~~~\n\nWhy."),
-        ("Add b\n\n```\na\n```", "Add b\n\n```\na\n```"),
         ("Add b\n\nSo it reads:\n```\na\n```\nWhy.", "Add b\n\nSo it reads:\n```\na\n```\nWhy."),
-        ("Add b\n\nKern-Task: something else", "Add b"),
         ("Add b\n\n  kern-task: something else", "Add b"),
         (f"Add b\n\n{'x' * 20_000}", f"Add b\n\n{'x' * 9_993}"),
         ("Add b\n\n```\na\n```\n\n```\nb\n```", "Add b\n\n```\na\n```\n\n```\nb\n```"),
-        ("", ""),
-        ("```\n```", ""),
-        ("\x00\x1b[31m\u200b", ""),
+        *((nothing, "") for nothing in ("", "```\n```", "\x00\x1b[31m\u200b", "SUCCESS")),
         ("\x1b[1mAdd b\x1b[0m", "Add b"),
-        ("FAILED: nothing to commit", ""),
         ("I could not.\n\nFAILED: a hook", ""),
-        ("SUCCESS", ""),
         ("Add b\n\nWhy.\n\nSUCCESS", "Add b\n\nWhy."),
     ],
 )

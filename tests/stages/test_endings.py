@@ -15,13 +15,11 @@ SIX = "\n".join(f"line {number}" for number in range(6))
 
 # Where a role has a code for what it wants to say, {} is that code.
 PLAIN = [
-    *("{}", "  {}\t\r\n\n", "{}.", "{}…", "**{}**", "__{}__", "`{}`", "**`{}`**", "# {}"),
-    *("- {}", "+ **{}**", "1. {}", "2) {}", "- [x] {}", "> **{}**", "({})", "“{}”", "| {} |"),
-    *("| Status | {} |", "✔️ **{}** 🎉", "status: {}", "**Status**: `{}`", "**Status** \u2013 {}"),
-    *("Final answer: Status: {}", "Status\uff1a{}", "## Status\n\n{}", "~~~\n{}"),
-    *("<result>{}</result>", "<!-- {} -->", "\x1b[32m{}\x1b[0m", "\ufeff{}"),
-    *("done\r{}", "done\u2028{}", "## **{}**", "```text\n{}\n```"),
-    *("{}\nHappy to help!\n\n---\n", "{}\n1\n2\n3\n4", "{}\n{}"),
+    *("  {}\t\r\n\n", "{}…", "**`{}`**", "## **{}**", "- {}", "2) {}", "- [x] {}", "> **{}**"),
+    *("({})", "“{}”", "| Status | {} |", "✔️ **{}** 🎉", "**Status** \u2013 {}", "Status\uff1a{}"),
+    *("Final answer: Status: {}", "## Status\n\n{}", "```text\n{}\n```", "<result>{}</result>"),
+    *("<!-- {} -->", "\x1b[32m{}\x1b[0m", "\ufeff{}", "done\r{}", "done\u2028{}", "{}\n{}"),
+    *("{}\nHappy to help!\n\n---\n", "{}\n1\n2\n3\n4"),
 ]
 REASONED = [
     *("{}: it is so", "{}:it is so", "{} \u2013 it is so.", "{}. it is so", "{} it is so"),
@@ -33,17 +31,9 @@ REASONED = [
 ]
 # What says no code, however it is meant; what takes it back.
 NOT = [
-    "{}FUL",
-    "{}_2",
-    "{}2",
-    "{}\u00c9",
-    "UN{}",
-    "NOT_{}",
-    "not {}",
-    "Is it a {}?",
-    "Ergebnis: {}",
+    *("{}FUL", "{}_2", "{}\u00c9", "UN{}", "not {}", "Is it a {}?", "Ergebnis: {}", "- [ ] {}"),
+    *("- [] {}", "~~{}~~ after all not"),
 ]
-NOT += ["- [ ] {}", "- [] {}", "~~{}~~ after all not"]
 SAYING: list[tuple[Role, Code]] = [
     *((ONE, Code.READY), (TWO, Code.SUCCESS), (TWO, Code.DECOMPOSED), (TWO, Code.FAILED)),
     *((THREE, Code.REJECT), (PLANNER, Code.TASKS), (PLANNER, Code.CHANGES), (JUDGE, Code.PASS)),
