@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import threading
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from kern.errors import Exit, KernError, UsageError
 from kern.fleet import worktree
 from kern.fleet.work import Job, Work
 from kern.fleet.worktree import Yard
-from kern.git import refs
+from kern.git import history, refs
 from kern.git.repository import Repo
 from kern.journal import store as journal
 from kern.model import Key
@@ -32,6 +33,7 @@ BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and th
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 _PUSH = ("push", "--quiet", "--no-verify")
+_LINE = 1 << 20  # bytes of the journal's
 _DASK: Any = distributed  # it has no types
 
 
@@ -90,9 +92,13 @@ def _carried(job: Job, remote: str) -> dict[str, Any]:
     made += [f"refs/heads/{job.branch}"] if work.commit else []
     if made:
         _remote(store, *_PUSH, remote, *(f"+{ref}:{ref}" for ref in made))
-    mine = journal.load(journal.place(store.common_dir))
-    records = [one for one in mine if one.get("fleet") == job.run]
-    return {**asdict(work), "job": None, "refs": made, "journal": records}
+    records = journal.load(journal.place(store.common_dir), size=journal.NIGHT)
+    mine = [one for one in records if _is_of(job, one)]
+    return {**asdict(work), "job": None, "refs": made, "journal": mine}
+
+
+def _is_of(job: Job, record: Any) -> bool:
+    return (record.get("fleet"), record.get("branch")) == (job.run, job.branch)
 
 
 # ---------------------------------------------------------------- on the caller's side
@@ -161,21 +167,25 @@ class Cluster:
     def _take(self, job: Job, answer: dict[str, Any]) -> Work:
         """With what came along in its place: commits under their names, the journal's lines."""
         branch, below = f"refs/heads/{job.branch}", f"{refs.ATTEMPTS}/{refs.slug(job.key)}/"
-        named = [str(ref) for ref in answer.get("refs") or ()]
-        there = [ref for ref in named if ref == branch or ref.startswith(below)]
+        own = re.compile(rf"{re.escape(branch)}|{re.escape(below)}[\w+-]+")
+        there = [ref for ref in answer.get("refs") or () if own.fullmatch(ref)]
         new = [ref for ref in there if ref == branch or not self.repo.store.id(ref)]
         with self._one:
             if new:
                 _remote(self.repo, *_FETCH, self.remote, *(f"+{ref}:{ref}" for ref in new))
             self._take_away(*there)  # a later attempt would find it there
         for record in answer.get("journal") or ():
-            with contextlib.suppress(OSError):  # as the run's own lines say
-                journal.append(journal.place(self.repo.common_dir), journal.line(record))
-        commit = self.repo.text("rev-parse", branch) if branch in there else ""
+            line = journal.line(record)
+            if len(line) <= _LINE and _is_of(job, record):
+                with contextlib.suppress(OSError):  # as the run's own lines say
+                    journal.append(journal.place(self.repo.common_dir), line)
+        tip = self.repo.store.id(branch) if branch in there else ""
+        # Whatever else a worker pushes is kept as what does not land.
+        commit = tip if tip and history.commit(self.repo, tip).parents[:1] == (job.base,) else ""
         names = ("spec", "learnings", "fault", "hint")
         texts = {name: str(answer.get(name) or "") for name in names}
         under_way = answer.get("under_way") is True
-        return Work(job, int(answer["code"]), commit, under_way, **texts)  # type: ignore[arg-type]
+        return Work(job, int(answer["code"]), commit, under_way, **texts)
 
     def _take_away(self, *names: str) -> None:
         if names:

@@ -17,10 +17,11 @@ from typing import Any
 from kern import plain
 from kern.errors import Exit, KernError, LimitReached, UsageError
 from kern.events import Outage, Sent
-from kern.fleet import work, worktree
+from kern.fleet import lent, work, worktree
 from kern.fleet.work import Job, Work
 from kern.git import history
 from kern.git.landing import advance, waiting_refs
+from kern.git.repository import DOCUMENTS
 from kern.journal import history as journal
 from kern.journal import store
 from kern.memory.changes import merged
@@ -29,7 +30,7 @@ from kern.pipeline import facts, landing, loop, preflight, summary
 from kern.pipeline.site import Site
 from kern.pipeline.table import Do, Settled
 from kern.spec import edit
-from kern.spec.parse import Task
+from kern.spec.parse import Task, is_experiment
 from kern.system import process
 
 TRIES = 3  # of one task whose kern was ended by something else
@@ -86,7 +87,7 @@ class Fleet(loop.Loop):
         self.queue = list[Work]()  # finished
         self.stuck = list[Job]()  # in progress, for the next run
         self.merging = ""  # a merge or a rebase of the person's that is under way
-        self.stopping = False
+        self.stopping, self.handed = False, 0
         self.tries = Counter[Key]()
         self.fault: KernError | None = None  # ends the run, when all have come home
 
@@ -107,7 +108,11 @@ class Fleet(loop.Loop):
         process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
         there = [*worktree.left(self.site, self.yard)]
         self.queue = [one for one in there if one.commit]
-        self.again = [one.job for one in there if not one.commit]
+        half = [one.job for one in there if not one.commit]
+        wanted = [one for one in half if self.wanted in (None, one.key)]
+        self.again = wanted[: self.options.iterations]
+        self.stuck = [one for one in half if one not in self.again]
+        self.handed = len(self.again)
 
     # ------------------------------------------------------------ one turn
 
@@ -178,9 +183,9 @@ class Fleet(loop.Loop):
     def _next(self) -> Job | None:
         parsed, there = self.site.documents.spec()[1], self.open
         task = work.choose(parsed, {one.key for one in there}, self.passed_over, self.wanted)
-        taken = len(self.settled) + len(there) - len(self.stuck)
-        if not task or taken >= self.options.iterations:
+        if not task or self.handed >= self.options.iterations:
             return None
+        self.handed += 1
         used = {one.worker for one in there}
         free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
         return self._job(task, free)
@@ -192,8 +197,8 @@ class Fleet(loop.Loop):
         spec = edit.mark_all(text, [(one, Marker.PENDING) for one in parsed.active])
         spec = edit.mark(spec, task, Marker.ACTIVE) if failed else spec
         branch, head = work.branch(self.branch, task.key), self.repo.head().commit
-        own, lent = (self.caller.run, self.branch), worktree.documents(self.site, spec)
-        return Job(task.key, head, branch, worker, *own, lent, self.options.words, kept, failed)
+        own, texts = (self.caller.run, self.branch), lent.documents(self.site, spec)
+        return Job(task.key, head, branch, worker, *own, texts, self.options.words, kept, failed)
 
     # ------------------------------------------------------------ what came home
 
@@ -203,8 +208,7 @@ class Fleet(loop.Loop):
         if finished.commit:
             # No word of another machine's, and none of a kern that was killed, is proof.
             proved = "" if finished.code or self.afar else ended.get("proved")
-            concluded = end is Outcome.CONCLUDED
-            self.queue.append(replace(finished, proved=str(proved or ""), concluded=concluded))
+            self.queue.append(replace(finished, proved=str(proved or "")))
         elif not finished.under_way and ended:
             # Split, skipped, asked: what it noted is all that came of it.
             self.site.documents.edit(lambda text, _: work.noted(text, job.key, finished.spec))
@@ -233,9 +237,9 @@ class Fleet(loop.Loop):
             self.stuck.append(job)
             self._settle(Settled(job.key.text, Outcome.SKIPPED, why, job.key))
 
-    def _release(self, job: Job) -> None:
+    def _release(self, job: Job, landed: str = "") -> None:
         """The task may be handed out again."""
-        self.repo.run("update-ref", "-d", f"refs/heads/{job.branch}")
+        worktree.drop(self.site, self.yard, job, landed)
 
     # ------------------------------------------------------------ landing
 
@@ -250,7 +254,7 @@ class Fleet(loop.Loop):
             if not self._land(one):  # the branch has moved meanwhile
                 return
             self.queue.remove(one)
-            self._release(one.job)
+            self._release(one.job, one.commit)
 
     def _land(self, done: Work) -> bool:
         """Whether it is durable what became of it. Raises KernError where a person is needed: then
@@ -278,7 +282,10 @@ class Fleet(loop.Loop):
         if not (waits or advance(repo, head, new, own.subject)):
             return False
         self._finish(done)
-        end, proved = (Outcome.CONCLUDED, "") if done.concluded else (Outcome.DONE, proved)
+        end = Outcome.DONE
+        # An experiment that did not work changes the two documents alone.
+        if is_experiment(key.text) and {*repo.changed(own.parents[0], own.sha)} <= {*DOCUMENTS}:
+            end, proved = Outcome.CONCLUDED, ""
         self._settle(Settled(key.text, end, f"{new[:7]} {own.subject}", key, proved, new))
         return True
 

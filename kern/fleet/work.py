@@ -43,7 +43,6 @@ class Work:
     fault: str = ""  # why it could not work or ended badly, in its own words
     hint: str = ""
     proved: str = ""  # what stands behind it, where this run may believe that
-    concluded: bool = False  # an experiment that did not work
 
 
 def branch(onto: str, key: Key) -> str:

@@ -1,6 +1,6 @@
-"""Worktrees below the output folder, each with a worker's number: made, used again, removed, given
-what git does not bring. One task in one of them: an ordinary kern is run there, and what that left
-is read, by who had it begun or by the next run. git and its files tell it, not the exit code.
+"""Worktrees below the output folder, each with a worker's number: made, used again, removed. One
+task in one of them: an ordinary kern is run there, and what that left is read, by who had it begun
+or by the next run. git and its files tell it, not the exit code.
 """
 
 import contextlib
@@ -11,22 +11,21 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from kern import plain
 from kern.checks import result
-from kern.config import FILE, Gate, Worktree
+from kern.config import Gate
 from kern.errors import KernError, UsageError
-from kern.fleet import work
+from kern.fleet import lent, work
 from kern.fleet.work import Job, Work
 from kern.git import history, refs, repository
 from kern.git.repository import Repo
-from kern.git.shadow import PROMPTS
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
-from kern.pipeline import facts, project, session
+from kern.pipeline import facts, project, session, settle
 from kern.pipeline.site import Leave, Site
 from kern.spec.file import Documents
 from kern.spec.parse import parse
@@ -37,13 +36,8 @@ _GRACE_S = 10.0, 5.0  # it ends its own agent
 FOLDER = ".fleet"  # below the scope's; no branch has such a name
 PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
-_INCLUDE = ".worktreeinclude"
 _LACKS = "[worktree] copy or setup brings it what git ignores (kern help settings)"
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
-_COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
-_COPY_S = 600.0
-# Where Python and builds keep paths of what was installed or configured.
-_NAMING = ("*.pth", "*.egg-link", "__editable__*", "CMakeCache.txt")
 _ONE_BY_ONE = threading.Lock()  # git adds and removes them
 _STOPPING: dict[str, bool] = {}  # runs whose kerns here are to end; True: at once
 
@@ -68,7 +62,7 @@ class Yard:
 def yard(site: Site) -> Yard:
     """Raises UsageError where a worktree cannot get what it is to have. A room shows all of it."""
     repo, wanted = site.repo, site.caller.settings.worktree
-    brought = () if site.rooms.mounted else copied(repo, wanted)
+    brought = () if site.rooms.mounted else lent.copied(repo, wanted)
     # GitPython's processes and git's answering one belong to the thread that lands.
     own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
     return Yard(own, (site.scope.folder / FOLDER).resolve(), repo.root, brought)
@@ -98,7 +92,7 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
             here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, str(place), commit)
         tree = repository.open_at(place, reading=True)
     tree.git("clean", "-ffdq")
-    _bring(here, tree)
+    lent.bring(here.repo.root, here.brought, tree.root, here.folder)
     if (tree.root / ".gitmodules").exists():
         tree.git("submodule", "update", "--init", "--recursive", "--quiet")
     return tree
@@ -123,61 +117,7 @@ def remove(here: Yard, number: int, base: Path | None = None) -> None:
             workspace.remove(folder)
 
 
-# ---------------------------------------------------------------- what git does not bring
-
-
-def documents(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
-    """What a worktree has as the person's tree has it now."""
-    prompts = sorted((site.repo.root / PROMPTS).glob("*"))
-    paths = [LEARNINGS, FILE, *(f"{PROMPTS}/{one.name}" for one in prompts)]
-    texts = ((path, site.documents.read(path)) for path in paths)
-    # SPEC.md last: where it has the task in progress, all is there.
-    return (*((path, text) for path, text in texts if text is not None), (SPEC, spec))
-
-
-def equip(tree: Repo, texts: Iterable[tuple[str, str]]) -> None:
-    for name, text in texts:
-        (tree.root / name).parent.mkdir(parents=True, exist_ok=True)
-        Documents(tree.root).write(name, text)
-
-
-def copied(home: Repo, settings: Worktree) -> tuple[str, ...]:
-    """Paths in the person's tree that git ignores, whole folders by their names. Raises UsageError
-    where one of them, or a Python that is in use, would have gates judge that tree.
-    """
-    named = [f"--exclude=/{path}" for path in settings.copy]
-    named += [f"--exclude-from={_INCLUDE}"] if (home.root / _INCLUDE).is_file() else []
-    listing = ("ls-files", "-z", "--others", "--ignored", "--directory", *named)
-    chosen = home.git(*listing) if named else b""
-    ignored = home.run("check-ignore", "-z", "--stdin", stdin=chosen)[1] if chosen else b""
-    paths = [path.rstrip("/") for path in os.fsdecode(ignored).split("\0")[:-1]]
-    above = (Path(one).parent for one in os.environ.get("PATH", "").split(os.pathsep))
-    pythons = [place for one in above for place in one.glob("lib/python3*/site-packages")]
-    names = [f"--include={name}" for name in _NAMING]
-    for place in (*(home.root / path for path in paths), *pythons):
-        argv = ("grep", "-rlwF", *names, "-e", str(home.root), "--", str(place))
-        for file in os.fsdecode(process.heard(argv, _COPY_S)[1]).splitlines():
-            raise UsageError(
-                f"{file} leads back to your tree: a worker would test your code",
-                hint="have [worktree] setup make it, and neither copy it nor have it on PATH: "
-                'setup = "python3 -m venv .venv && .venv/bin/pip install -e ."',
-            )
-    return tuple(paths)
-
-
-def _bring(here: Yard, tree: Repo) -> None:
-    """Each copy once: it is there whole or not at all."""
-    for path in here.brought:
-        source, target = here.repo.root / path, tree.root / path
-        if os.path.lexists(target) or target.parent != target.parent.resolve():
-            continue  # it may lead out
-        with TemporaryDirectory(dir=here.folder) as folder:
-            part = os.path.join(folder, "part")
-            code, output = process.capture([*_COPY, str(source), part], _COPY_S)
-            if code:
-                raise KernError(f"cannot copy {source}: {plain.last(output)}", hint=AGAIN)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.rename(part, target)
+# ---------------------------------------------------------------- for gates of what lands
 
 
 @contextlib.contextmanager
@@ -190,10 +130,8 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
         return
     tree = make(here, PROVING, site.repo.head().commit, "--detach")
     try:
-        equip(tree, documents(site, site.documents.read(SPEC) or ""))
-        options = replace(site.options, leave=Leave(trusted=True))
-        how = {"empty": True, "commits": False, "paid": False, "lands": True}
-        with session.begin(tree.root, options, site.sink, **how) as apart:
+        lent.equip(tree, lent.documents(site, site.documents.read(SPEC) or ""))
+        with _session(site, tree) as apart:
             apart.caller.programs, apart.caller.check_requests = site.caller.programs, lambda: None
             if apart.rooms.place:
                 apart.rooms.place.save = lambda known, now: None  # what gates leave is nobody's
@@ -202,6 +140,12 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
             site.caller.cost += apart.caller.cost
     finally:
         remove(here, PROVING, site.scope.base)
+
+
+def _session(site: Site, tree: Repo) -> AbstractContextManager[Site]:
+    options = replace(site.options, leave=Leave(trusted=True))
+    how = {"empty": True, "commits": False, "paid": False, "lands": True}
+    return session.begin(tree.root, options, site.sink, **how)
 
 
 def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
@@ -264,7 +208,7 @@ def _made(here: Yard, job: Job) -> Repo:
     if job.failed:  # its kern finds it, as that of an earlier attempt
         attempt = json.loads(job.failed)["kern"]["attempt"]
         workspace.replace(scope.stage_file(Stage.IMPLEMENT, attempt), job.failed.encode())
-    equip(tree, job.documents)
+    lent.equip(tree, job.documents)
     return tree
 
 
@@ -304,8 +248,8 @@ def read(tree: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
         return Work(job, code, fault=f"its worktree has left {job.branch}")
     active = refs.start(tree, job.branch) or (task and task.marker is Marker.ACTIVE)
     base, parents = job.base, history.commit(tree, head.commit).parents
-    under_way = bool(active and base in (head.commit, *parents))
-    commit = head.commit if base in parents and not active else ""
+    under_way = bool(active and base in (head.commit, *parents[:1]))
+    commit = head.commit if parents[:1] == (base,) and not active else ""
     text = f"\n{plain.block(printed)}".rpartition("\nkern: ")[2]
     fault, _, hint = text.partition("\n  hint: ")
     if code < 0:
@@ -324,28 +268,52 @@ def begun(site: Site) -> list[tuple[Key, str, str]]:
 
 
 def left(site: Site, here: Yard) -> Iterator[Work]:
-    """Finished or half done, of tasks in SPEC.md."""
+    """Finished, or half done, of tasks in SPEC.md; anything else is kept at a ref, and goes."""
     repo, own = site.repo, (site.caller.run, site.scope.branch, (), site.options.words)
+    keys = {branch: key for key, branch, _ in begun(site)}
     trees = {branch: number for number, branch in numbers(here).items()}
-    for key, branch, tip in begun(site):
+    for branch in dict.fromkeys((*keys, *trees)):
+        if not (tip := repo.store.id(f"refs/heads/{branch}")):
+            continue
         number = trees.setdefault(branch, 1 + max(trees.values(), default=0))
         tree, one = of(here, number) or make(here, number, branch), history.commit(repo, tip)
+        key = keys.get(branch) or _owner(tree, branch, site.scope.branch)
         base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
         done = read(tree, Job(key, base, branch, number, *own))
-        if done.commit or done.under_way:
+        if done.commit or (done.under_way and branch in keys):
             yield done
         else:
-            refs.delete(repo, f"refs/heads/{branch}")
+            drop(site, here, done.job)
+
+
+def _owner(tree: Repo, branch: str, onto: str) -> Key:
+    """Whose work branch that is, as the worktree's SPEC.md has it."""
+    keys = [one.key for one in parse(Documents(tree.root).read(SPEC) or "").tasks]
+    return next((key for key in keys if work.branch(onto, key) == branch), Key("", branch))
+
+
+def drop(site: Site, here: Yard, job: Job, landed: str = "") -> None:
+    """The work branch goes; what was done there and has not `landed` is kept at a ref."""
+    repo, tree, ref = site.repo, of(here, job.worker), f"refs/heads/{job.branch}"
+    if tree and refs.start(tree, job.branch):
+        tree.git("symbolic-ref", "HEAD", ref)
+        with _session(site, tree) as there:
+            settle.undo(there, facts.look(there))
+    tip = repo.store.id(ref)
+    if tip not in ("", landed) and repo.run("merge-base", "--is-ancestor", tip, "HEAD")[0]:
+        kept = site.keep(job.key, "finished", repo.tree(tip), tip)
+        site.warn(f"{job.branch} has work that does not land: it is saved as {kept}")
+    if tip:
+        refs.delete(repo, ref)
 
 
 def tidy(site: Site, here: Yard, *, told: bool) -> int:
-    """What is finished, or in progress in its worktree, stays; how many are in progress. Of a task
-    that SPEC.md has no more its branch stays, if there is work on it. `told`: of what was printed
-    there, which stays too.
+    """What is finished, or in progress in its worktree, stays; how many are in progress. `told`: of
+    files there, which stay too.
     """
     rest = [*left(site, here)]
     for number in numbers(here).keys() - {one.job.worker for one in rest}:
         remove(here, number, None if told else site.scope.base)
-    if not rest:
+    if not (rest or told):
         shutil.rmtree(here.folder, ignore_errors=True)
     return sum(one.under_way for one in rest)

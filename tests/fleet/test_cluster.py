@@ -15,6 +15,7 @@ import pytest
 from kern.errors import UsageError
 from kern.fleet import cluster, work
 from kern.fleet.work import Job
+from kern.git import refs
 from kern.git.repository import open_at
 from kern.journal import store as journal
 from kern.model import Key
@@ -161,6 +162,29 @@ def test_attempts_come_along_and_none_here_is_overwritten(
     (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
     assert "x" in git("ls-tree", "--name-only", ref).split()
     assert ref not in git("for-each-ref", cwd=central), "it is here now"
+
+
+def test_a_worker_is_believed_no_other_commit_no_other_ref_and_no_other_task(
+    repo: Path, git: Git, central: Path
+) -> None:
+    carry, (asked,) = Watched(repo), jobs(repo, git, 1)
+    mine = f"refs/kern/attempts/{refs.slug(asked.key)}/1"
+    git("update-ref", mine, "HEAD")
+    root = git("commit-tree", "HEAD^{tree}", "-m", "a root")
+    git("push", "-q", "kern", f"{root}:refs/heads/{asked.branch}", f"{root}:{mine}")
+    record = {"v": 1, "id": "0", "time": "2026-01-01T00:00:00Z", "run": "r", "seq": 1}
+    record |= {"kind": "work", "fleet": "run1", "branch": asked.branch}
+    others = [
+        {**record, "id": "1", "branch": "main"},
+        {**record, "id": "2", "text": "x" * 2_000_000},
+    ]
+    told = [f"refs/heads/{asked.branch}", f"{mine[:-1]}*", "refs/heads/main", mine]
+    answer = {"code": 0, "refs": told, "journal": [record, *others]}
+    came = carry._take(asked, answer)
+    assert (came.commit, came.fault) == ("", "")
+    assert git("rev-parse", asked.branch) == root, "what it made is kept"
+    assert git("rev-parse", mine) == git("rev-parse", "HEAD") == git("rev-parse", "main")
+    assert [one["id"] for one in journal.load(journal.place(repo / ".git"))] == ["0"]
 
 
 def test_a_remote_that_is_not_there_is_told(repo: Path, git: Git) -> None:

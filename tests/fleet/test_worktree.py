@@ -10,7 +10,7 @@ import pytest
 
 from kern.config import Worktree
 from kern.errors import UsageError
-from kern.fleet import work, worktree
+from kern.fleet import lent, work, worktree
 from kern.fleet.work import Job
 from kern.fleet.worktree import Yard
 from kern.git import repository
@@ -55,7 +55,7 @@ def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     assert not root.exists() and len(git("worktree", "list").splitlines()) == 1
 
 
-def test_a_worktree_gets_what_is_named_once_and_no_link_is_followed(
+def test_a_worktree_gets_what_is_named_for_each_task_and_no_link_is_followed(
     repo: Path, git: Git, fake: Fake, yard: Yard, tmp_path: Path
 ) -> None:
     (tmp_path / "away").mkdir()
@@ -75,21 +75,25 @@ def test_a_worktree_gets_what_is_named_once_and_no_link_is_followed(
     git("commit", "--quiet", "--message=settings")
     for name in ("conf/tracked", "conf/new", "unignored"):
         (repo / name).write_text("changed\n")
-    names = worktree.copied(yard.repo, Worktree(copy=("conf", "gone")))
+    names = lent.copied(yard.repo, Worktree(copy=("conf",)))
     assert names == ("conf/x.local", "secret1")
     yard, conf = replace(yard, brought=names), yard.place(2) / "conf"
-    for last in (False, True):
-        came = worktree.carry_out(yard, job(git, repo))
-        assert (came.code, came.fault) == (0, "")
-        assert (conf / "tracked").read_text() == "committed\n"
-        if not last:
-            assert (conf / "x.local/in/x").read_text() == "mine\n"
-            # What a task has left in the worktree leads nowhere either.
-            shutil.rmtree(conf)
-            conf.symlink_to(tmp_path / "away")
-        git("update-ref", "-d", f"refs/heads/{job(git, repo).branch}")
-    assert not any((tmp_path / "away").iterdir())
+    came = worktree.carry_out(yard, job(git, repo))
+    assert (came.code, came.fault) == (0, "")
     assert (tmp_path / "set-up").read_text() == "2 20080\n"  # once, and the worker is told
+    assert (conf / "tracked").read_text() == "committed\n"
+    assert (conf / "x.local/in/x").read_text() == "mine\n"
+    (conf / "x.local/in/x").write_text("the last task's\n")
+    (repo / "conf/x.local/in/x").write_text("mine, and newer\n")
+    again = 2, git("rev-parse", "HEAD"), "-B", "kern/work/x-123456"
+    worktree.make(yard, *again)
+    assert (conf / "x.local/in/x").read_text() == "mine, and newer\n"
+    # What a task has left in the worktree leads nowhere either.
+    shutil.rmtree(conf)
+    conf.symlink_to(tmp_path / "away")
+    git("update-index", "--assume-unchanged", "conf/tracked", cwd=conf.parent)
+    worktree.make(yard, *again)
+    assert not any((tmp_path / "away").iterdir())
 
 
 def test_hooks_that_git_does_not_track_run_in_a_worktree(
@@ -123,6 +127,9 @@ SITE = ".venv/lib/python3.11/site-packages"
         ("echo CMAKE_HOME_DIRECTORY:INTERNAL={root} > .venv/CMakeCache.txt", "CMakeCache.txt"),
         (f"echo {{root}}2/src > {SITE}/_p.pth; echo import os > {SITE}/r.pth", ""),
         ("echo {root} > .venv/bin-activate", ""),
+        (f"ln -s {{root}}/src {SITE}/installed", "installed"),
+        (f"ln -s {{root}}2/src {SITE}/other; ln -s {{root}}/.venv/lib .venv/lib64", ""),
+        ("PYTHONPATH", "PYTHONPATH"),
     ],
 )
 @pytest.mark.parametrize("copy", [True, False])
@@ -131,11 +138,14 @@ def test_no_copy_and_no_python_in_use_leads_back(
 ) -> None:
     (repo / ".git/info/exclude").write_text(".venv\n")
     (repo / SITE).mkdir(parents=True)
-    subprocess.run(["sh", "-ec", make.format(root=repo)], cwd=repo, check=True)
+    if make == found:
+        monkeypatch.setenv(make, f"/elsewhere:{repo}/src")
+    else:
+        subprocess.run(["sh", "-ec", make.format(root=repo)], cwd=repo, check=True)
     wanted = Worktree(copy=(".venv",) * copy)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{f':{repo}/.venv/bin' * (not copy)}")
     if not found or ("CMake" in found and not copy):
-        assert worktree.copied(yard.repo, wanted) == (".venv",) * copy
+        assert lent.copied(yard.repo, wanted) == (".venv",) * copy
         return
     with pytest.raises(UsageError, match=f"{found}.* leads back to your tree: a worker would"):
-        worktree.copied(yard.repo, wanted)
+        lent.copied(yard.repo, wanted)
