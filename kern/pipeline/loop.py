@@ -35,7 +35,7 @@ from kern.pipeline.waits import Waits
 from kern.spec import edit, order
 from kern.spec.parse import Spec
 from kern.stages import record
-from kern.stages.plan import Mode, Planner, goal_of
+from kern.stages.plan import Mode, Planner, goal_of, refusal
 from kern.system import process
 
 MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
@@ -251,15 +251,11 @@ class Loop:
                 f"not done after {self.reviews} reviews",
                 hint="look at what they added to SPEC.md; kern --until-done goes on",
             )
-        self.reviews += 1
         planner = Planner(site.repo, site.documents, site.templates, site.caller)
         plan = planner.ask(Mode.REVIEW, goal_of(site.repo.root, site.documents.spec_text()))
+        self.reviews += 1
         if plan.wrong or not (plan.titles or plan.done):
-            why = plan.wrong or "it lists nothing but tasks that are done already"
-            raise KernError(
-                f"the review's answer is refused: {why} ({plan.answer})",
-                hint="ask again: kern --until-done; or write the task into SPEC.md yourself",
-            )
+            raise refusal(plan, SPEC)
         planner.take(plan)
         return bool(plan.titles)
 
