@@ -32,7 +32,8 @@ SAYS: Mapping[str, str] = {
     "gate": "  {gate}: green[, {took}][, flaky: {flaky}]",
     "gate red": "  {gate}: red ({how}[, {took}])[, {before}]",
     "attempt": "attempt {attempt} failed: {reason}[\n  its work: git show {ref}]",
-    "recall": "{stage} is told: {told}[; left out {left}]",
+    "recall": "{stage} is told: {lesson}[; left out {left}]",
+    "question": "asks: {text}",  # of an old journal
     "vote": "learning {entry} was {opinion}: {reason}",
     "learning": "learned: {text}",
     "plan": "[new task: {added}]\n[nothing is missing: {done}]",

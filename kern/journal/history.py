@@ -88,6 +88,7 @@ class Run(Story):
     began: float = 0.0  # epoch seconds; a clock that goes back stands still
     ended: float = 0.0
     exit: int | None = None  # None: no end in the journal
+    many: bool = False  # at once: it has workers
     away: set[str] = field(default_factory=set)  # itself or workers, whom the API does not answer
     # What each worker is at. The run itself is number 0: it carries tasks out, or lands others'.
     workers: dict[int, Doing] = field(default_factory=dict)
@@ -124,7 +125,7 @@ class History(Story):
         """Each in its order; the run that it belongs to."""
         now, name = moment(record["time"]), str(record.get("fleet", record["run"]))
         run = self.runs.setdefault(name, Run(run=name, began=now, ended=now))
-        run.ended = max(run.ended, now)
+        run.ended, run.many = max(run.ended, now), run.many or "fleet" in record
         text = record.get("task") or ""
         task = self.tasks.setdefault(text, Task(task=text)) if text else Task()
         for story in (self, run, task):

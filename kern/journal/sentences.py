@@ -57,6 +57,7 @@ def _computed(record: Record) -> dict[str, object]:
         "back": record.get("sent_back") or "",
         "how": Result("", record.get("code"), "").how if record.get("red") else "",
         "before": "as it was before the task" if record.get("red_before") is True else "",
+        "lesson": record.get("told") or "nothing",
         "outcome": SAID.get(outcome, outcome) + ", UNVERIFIED" * bare,
         "opinion": "helpful" if record.get("helpful") else "harmful",
     }

@@ -1,7 +1,8 @@
 """What a history adds up to: the data of a report, what to look at, and a forecast. Pure."""
 
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from statistics import mean
 from typing import Any
 
@@ -10,6 +11,7 @@ from kern.journal.history import History, Run, Story, Task
 from kern.model import SAID, UNVERIFIED, Need, unverified
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
+_OPEN = ("open", "answered")
 NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
 
 
@@ -19,7 +21,7 @@ class SpecState:
 
     needs: tuple[Need, ...] = ()
     held: tuple[Need, ...] = ()  # by a person
-    open: frozenset[str] = frozenset()  # tasks
+    marks: Mapping[str, str] = field(default_factory=dict)  # by a task: done, answered or open
 
 
 UNREAD = SpecState()
@@ -46,7 +48,7 @@ def summary(history: History, now: SpecState = UNREAD) -> dict[str, Any]:
 
 def done(history: History, now: SpecState) -> list[Task]:
     """But for those that were opened again, by kern undo or by hand."""
-    return [task for task in history.ended("done") if task.task not in now.open]
+    return [task for task in history.ended("done") if now.marks.get(task.task) not in _OPEN]
 
 
 def of_run(run: Run) -> dict[str, Any]:
@@ -66,17 +68,23 @@ def of_task(task: Task, now: SpecState = UNREAD) -> dict[str, Any]:
 
 
 def state(task: Task, now: SpecState = UNREAD) -> str:
-    """A task's outcome, in a word or two."""
-    if task.outcome == "done" and task.task in now.open:
+    """A task's outcome, in a word or two, with what a person has done since."""
+    mark = now.marks.get(task.task)
+    if task.outcome == "done" and mark in _OPEN:
         return "opened again"
+    if task.outcome in (*NEEDY, "open") and mark == "done":
+        return "done by you"
+    if task.outcome == "asked" and mark == "answered":
+        return "answered"
     bare = task.outcome == "done" and unverified(task.proved)
     return f"done, {UNVERIFIED}" if bare else SAID.get(task.outcome, task.outcome)
 
 
 def left(history: History, now: SpecState) -> list[Task]:
     """What is open, and needs nobody."""
-    still = now.open - {need.task for need in (*now.needs, *now.held)}
-    return [task for task in history.tasks.values() if task.task in still]
+    needy = {need.task for need in (*now.needs, *now.held)}
+    still = (task for task in history.tasks.values() if now.marks.get(task.task) in _OPEN)
+    return [task for task in still if task.task not in needy]
 
 
 # What may be wrong with a change, by words of it, the worst first; then all else.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
+from kern.agents import protocol
 from kern.config import Settings
 from kern.fleet.run import told
 from kern.journal import store
@@ -20,6 +21,12 @@ from kern.stages import briefs, prompts
 from kern.stages.prompts import Prompt
 from kern.views import status
 
+_AFTER_ALL = {
+    Tier.DECOMPOSE: "all attempts failed, so the task is split into subtasks",
+    Tier.SKIP: "all attempts failed, so the task is skipped",
+    Tier.CONCLUDE: "all attempts failed, so the experiment ends and its lesson is kept",
+}
+
 
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     repo, _, parsed, settings = preflight.prepare(folder, reading=True)
@@ -34,13 +41,15 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
         spent = task.spent(table.ATTEMPTS)
         mode = table.due(table.Facts(attempts=spent, subtask=not alone, experiment=experiment))
         lines += _task(task, mode, table.resume(at.facts), checks.shown)
-        for stage in Stage:
+        for stage in Stage if mode is not Tier.CONCLUDE else ():
             answer = first.answer.body if first and stage is Stage.IMPLEMENT else ""
             known = here.repo, here.documents, forms[stage], task, checks, (), mode, answer
             prompt = None if stage is Stage.COMMIT else briefs.brief(*known)
             lines += _stage(forms[stage].by, stage, prompt, with_text=with_prompts)
-    else:
+    elif order.still(parsed):
         lines.append("nothing to run now; kern status says what the open tasks wait for")
+    else:
+        lines.append("nothing to do: every task is done")
     ahead = min(options.iterations, order.ahead(parsed))
     if forecast := store.forecast(store.place(repo.common_dir), ahead):
         lines += ["", f"forecast: {forecast}"]
@@ -70,10 +79,11 @@ def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
 def _task(task: Task, mode: Tier, do: table.Do, gates: Sequence[str]) -> Iterator[str]:
     yield f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})"
     attempt = f"attempt {task.spent(table.ATTEMPTS) + 1} of {table.ATTEMPTS}"
-    yield f"next:   {attempt if mode is Tier.IMPLEMENT else f'all attempts failed: {mode}'}"
+    yield f"next:   {_AFTER_ALL.get(mode, attempt)}"
     if do is not table.Do.SELECT:
         yield f"        it goes on with: {do}"
-    yield f"gates:  {plain.line('; '.join(gates) or 'none; commits will be unverified', 600)}"
+    for number, gate in enumerate(gates or ["none; commits will be unverified"]):
+        yield f"{'' if number else 'gates:':<8}{plain.line(gate, 160)}"
 
 
 def _stage(by: Choice, stage: Stage, prompt: Prompt | None, *, with_text: bool) -> Iterator[str]:
@@ -81,6 +91,7 @@ def _stage(by: Choice, stage: Stage, prompt: Prompt | None, *, with_text: bool) 
     model = f"model {by.said(by.agent)}" if by.model else "its model"
     size = f", prompt of {prompt.tokens} tokens" if prompt else ""
     yield f"stage {stage.number} {stage}: {by.agent}, {plain.line(model, 60)}{size}"
+    yield f"  tools: {', '.join(protocol.find(by.agent).offers(stage))}"
     if prompt and with_text:
         text = f"[system prompt]\n{prompt.contract}\n\n[prompt]\n{prompt.text}"
         yield from (f"  | {line}" for line in plain.block(text).splitlines())

@@ -250,7 +250,8 @@ def style_of(record: Record) -> str:
         case "task", Outcome.DONE:
             return NOTICE if unverified(str(record.get("proved"))) else GOOD
         case "gate", _:
-            return BAD if record.get("red") else NOTICE if record.get("flaky") else GOOD
+            doubtful = record.get("flaky") or record.get("red_before")
+            return NOTICE if doubtful else BAD if record.get("red") else GOOD
     return "" if record["kind"] in ("stage", "plan", "learning", "vote") else NOTICE
 
 

@@ -6,22 +6,27 @@ import textwrap
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kern import plain
 from kern.errors import UsageError
-from kern.git import repository
+from kern.git import refs, repository
+from kern.git.repository import Repo
 from kern.journal import sentences, store
-from kern.journal.history import History, Record
+from kern.journal.history import History, Record, fold
+from kern.model import Outcome
 from kern.system import streams
 
 _POLL_S = 0.5
-_OF_A_TASK = ("task", "attempt", "sent")
+_OF_A_TASK = ("attempt", "sent", *Outcome)
 _ID = 6  # characters that tell runs apart
 
 
+@cache
 def warn(text: str) -> None:
+    """Once: a view reads the journal more often."""
     print(f"kern: {plain.block(text)}", file=sys.stderr)
 
 
@@ -51,7 +56,8 @@ def show(folder: Path, task: str, name: str, *, follow: bool, as_json: bool) -> 
         chosen = any(one.startswith(name) for one in (record["run"], run.run))
         silent = run.repeats(record) and not as_json
         if task.casefold() in record.get("task", "").casefold() and chosen and not silent:
-            print(plain.data(record, None) if as_json else line(record), flush=follow)
+            text = plain.data(record, None) if as_json else line(record, many=run.many)
+            print(text, flush=follow)
             matched = True
         if matched and streams.unread(sys.stdout):
             return
@@ -64,14 +70,26 @@ def show(folder: Path, task: str, name: str, *, follow: bool, as_json: bool) -> 
         warn("nothing in the journal yet: it begins with the first run")
 
 
-def line(record: Record) -> str:
-    """One record for a person: when, in which run, and what the run said of it."""
+def line(record: Record, *, many: bool = False) -> str:
+    """One record for a person: when, in which run, and what the run said of it; where there are
+    `many` at once of which task.
+    """
     when, run = local(record["time"], "%Y-%m-%d %H:%M:%S"), record.get("fleet", record["run"])
     worker = f"{record['worker']}  " if record.get("worker") else ""
     texts = sentences.format_record(record)
-    if worker and record["kind"] in _OF_A_TASK:
+    if many and (record["kind"] in _OF_A_TASK or record.get("did") in _OF_A_TASK):
         texts[0] += f"  ({plain.line(str(record.get('task') or ''), 40)})"
     return plain.block("\n".join(f"{when}  {run[:_ID]:{_ID}}  {worker}{text}" for text in texts))
+
+
+def recorded(repo: Repo, since: str = "") -> History:
+    """What the journal holds from then on; of kept work what is there still."""
+    there = {*repo.text("for-each-ref", "--format=%(refname)", refs.ATTEMPTS).splitlines()}
+    records = store.load(store.place(repo.common_dir), warn)
+    for one in records:
+        if one.get("ref") and f"refs/{one['ref']}" not in there:
+            one["ref"] = ""
+    return fold(one for one in records if one["time"] >= since)
 
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:

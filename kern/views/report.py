@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.errors import UsageError
+from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
-from kern.journal import store, totals
-from kern.journal.history import GATE, History, Record, Run, Story, fold, moment
+from kern.journal import totals
+from kern.journal.history import GATE, History, Record, Run, Story, moment
 from kern.journal.sentences import format_record
-from kern.journal.totals import UNREAD, SpecState
-from kern.model import Aide, Cost, Marker, Stage
-from kern.spec import order
+from kern.journal.totals import NEEDY, UNREAD, SpecState
+from kern.model import Aide, Cost, Marker, Need, Stage
+from kern.spec import notes, order
 from kern.spec.file import Documents
+from kern.spec.parse import Kind
 from kern.views import summary
-from kern.views.log import local, warn
+from kern.views.log import local, recorded
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 KINDS = (*map(str, Stage), *map(str, Aide), GATE)
@@ -44,15 +45,23 @@ def gathered(folder: Path, since: str) -> tuple[History, SpecState]:
     """What the journal holds since then, and how things stand now."""
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
-    records = store.load(store.place(project.common_dir), warn)
-    history = fold(record for record in records if record["time"] >= began)
-    return history, standing(project) if history.runs else SpecState()
+    history = recorded(project, began)
+    return history, standing(project, history) if history.runs else SpecState()
 
 
-def standing(project: Repo) -> SpecState:
-    parsed = Documents(project.root).spec()[1]
-    still = frozenset(one.text for one in parsed.tasks if one.marker is not Marker.DONE)
-    return SpecState(order.needs(parsed), order.holds(parsed), still)
+def standing(project: Repo, history: History) -> SpecState:
+    """As SPEC.md has it now; where that cannot be read the journal's word counts."""
+    try:
+        parsed = Documents(project.root).spec()[1]
+    except KernError:
+        needy = (Need(0, 0, one.task, one.detail, "kern status") for one in history.ended(*NEEDY))
+        return SpecState(tuple(needy), (), {one.task: "open" for one in history.ended("open")})
+    marks = {}
+    for task in parsed.tasks:
+        answered = task.of(Kind.ANSWER) and not notes.pending(task)
+        mark = "answered" if answered else "open"
+        marks[task.text] = "done" if task.marker is Marker.DONE else mark
+    return SpecState(order.needs(parsed), order.holds(parsed), marks)
 
 
 def _since(text: str, now: datetime) -> str:
@@ -114,7 +123,7 @@ def _ended(story: Story) -> list[Record]:
 
 def _lanes(run: Run) -> dict[str, list[dict[str, str]]]:
     """The bars of its timeline, by task or by worker."""
-    length, many = max(run.ended - run.began, 1.0), any("worker" in one for one in run.records)
+    length, many = max(run.ended - run.began, 1.0), run.many
     rows: dict[str, list[dict[str, str]]] = {}
     for one in _ended(run):
         seconds = max(one.get("seconds") or 0.0, 0.0)

@@ -8,8 +8,8 @@ from typing import Any
 from kern import plain
 from kern.git import repository
 from kern.git.repository import Repo
-from kern.journal import store, totals
-from kern.journal.history import Record, Spent, Task, fold
+from kern.journal import totals
+from kern.journal.history import Record, Spent, Task
 from kern.journal.sentences import format_record
 from kern.model import Stage
 from kern.spec import order
@@ -18,7 +18,7 @@ from kern.stages import record
 from kern.stages.record import StageRecord, history_name
 from kern.system import workspace
 from kern.system.workspace import Scope
-from kern.views.log import local, warn
+from kern.views.log import local, recorded
 
 _SHOWN = 12  # lines of an answer or of a gate's output
 
@@ -32,7 +32,7 @@ def shown(folder: Path, words: str, *, as_json: bool) -> str:
 def snapshot(folder: Path, words: str) -> dict[str, Any]:
     """The receipt of one task. Keys are stable: they are what `--json` prints."""
     repo = repository.open_at(folder, reading=True)
-    past = fold(store.load(store.place(repo.common_dir), warn))
+    past = recorded(repo)
     parsed = Documents(repo.root).spec()[1]
     texts = [task.text for task in parsed.tasks]
     removed = [text for text in past.tasks if text not in {*texts}]

@@ -9,6 +9,7 @@ from typing import Any
 
 from kern import plain
 from kern.errors import KernError
+from kern.fleet import work
 from kern.git import landing, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
@@ -66,6 +67,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
             {"worker": number, **one._asdict()}
             for number, one in (sorted(run.workers.items()) if run and on else ())
         ],
+        "left": [] if on else _left(repo, parsed),
         "run": run and _run(run, on=on),
         "resume": str(table.resume(at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
@@ -80,6 +82,13 @@ def _holder(repo: Repo) -> Holder | None:
     with contextlib.suppress(KernError):
         return lock.holder(repo.git_dir)
     return None
+
+
+def _left(repo: Repo, parsed: Spec) -> list[str]:
+    """Tasks that a killed run of many at once has in worktrees."""
+    at = ("--format=%(refname:lstrip=2)", "refs/heads/kern/work")
+    branches, onto = repo.text("for-each-ref", *at).split(), repo.head().name
+    return [task.text for task in parsed.tasks if work.branch(onto, task.key) in branches]
 
 
 def _run(run: Run, *, on: bool) -> dict[str, Any]:
@@ -114,10 +123,13 @@ def _lines(state: Mapping[str, Any], everything: bool) -> Iterator[str]:
     more = {"need you": len(state["help"]), "held": len(state["held"])}
     rest = "".join(f", {count} {what}" for what, count in more.items() if count)
     yield f"{state['root']}, branch {state['branch']}"
-    apart = sum(bool(one["worker"]) for one in state["workers"])  # SPEC.md does not tell of them
+    # SPEC.md does not tell of them.
+    apart = len(state["left"]) + sum(bool(one["worker"]) for one in state["workers"])
     busy = f"{counts['active'] + apart} in progress, {max(counts['pending'] - apart, 0)} pending"
     yield f"{counts['done']} done, {busy}{rest}"
     yield from _under_way(state)
+    for task in state["left"]:
+        yield f"in a worktree: {plain.line(task, 140)}; the next kern -j goes on with it"
     if state["run"]:
         yield _spent(state["run"])
     if state["waiting"]:

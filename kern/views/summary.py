@@ -142,7 +142,11 @@ def _name(task: str) -> str:
 def _rows(texts: Iterable[str], style: str = "") -> Iterator[Row]:
     """The same once, with how often."""
     for text, times in Counter(texts).items():
-        yield f"  {plain.line(text, 700)}{f' ({times} times)' if times > 1 else ''}", style
+        yield f"  {plain.line(text, 700)}{_times(times)}", style
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
 
 
 def _looks(history: History, now: SpecState, done: Sequence[Task]) -> Iterator[Row]:
@@ -151,7 +155,7 @@ def _looks(history: History, now: SpecState, done: Sequence[Task]) -> Iterator[R
     for one in totals.review(history, now):
         same.setdefault(re.sub("^(flaky .*?):.*", r"\1", one["text"]), []).append(one)
     for looks in same.values():
-        last, often = looks[-1], f" ({len(looks)} times)" if len(looks) > 1 else ""
+        last, often = looks[-1], _times(len(looks))
         task = f"{plain.line(last['task'], 60)}: " if last["task"] and not often else ""
         where = f"; {last['where']}" if last["where"] else ""
         yield f"  {task}{plain.line(last['text'], 600)}{often}{where}", NOTICE
@@ -198,5 +202,7 @@ def _tried(history: History) -> Iterator[Row]:
 def _errors(history: History, *, full: bool) -> Iterator[Row]:
     """At a run's end its own is said after all; what ends all of many the run itself says."""
     last = "" if full else next(reversed(history.runs), "")
-    errors = (one for one in history.of("error") if "worker" not in one)
-    return _rows(str(one.get("text") or "") for one in errors if one["run"] != last)
+    errors = [one for one in history.of("error") if "worker" not in one and one["run"] != last]
+    texts = [plain.line(str(one.get("text") or ""), 700) for one in errors]
+    latest = dict(zip(texts, (local(one["time"]) for one in errors), strict=True))
+    return ((f"  {latest[text]}  {text}{_times(n)}", "") for text, n in Counter(texts).items())

@@ -208,13 +208,16 @@ def test_the_log_tells_of_a_worker_while_another_waits_for_the_api(repo: Path, k
         {"kind": "gate", "gate": "test", "red": False, "code": 0, "task": "Beta", "worker": 2},
         {**AT_WORK, "task": "Alpha", "worker": 1},
         {**AT_WORK, "did": "end", "task": "Alpha", "worker": 1},
+        {"kind": "task", "did": "start", "task": "Gamma", "worker": 3},
+        {"kind": "task", "did": "skipped", "task": "Gamma", "detail": "no key"},
     )
     place = store.place(repo / ".git")
     place.parent.mkdir()
     place.write_bytes(b"".join(map(store.line, rows)))
     shown = [line[29:] for line in kern("log").out.splitlines()]
     of_beta = ["2  stage 2/3 implement (m)", "2  implement", "2    test: green"]
-    assert shown[1:] == ["away", *of_beta, "1  implement"]
+    of_gamma = ["3  task: Gamma", "skipped: no key  (Gamma)"]
+    assert shown[1:] == ["away", *of_beta, "1  implement", *of_gamma]
 
 
 def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Path) -> None:

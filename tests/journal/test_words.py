@@ -3,6 +3,8 @@
 import random
 from typing import Any
 
+import pytest
+
 from kern.journal import sentences
 
 TASK = {"kind": "task", "task": "t"}
@@ -18,3 +20,15 @@ def test_no_value_of_a_record_stops_it() -> None:
         kind = rng.choice((*kinds, "plan", "request", "learning", "error", "\x1b["))
         lines = sentences.format_record({**record, "kind": kind})
         assert lines and not any("\x1b" in line or "\n" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        ({"kind": "recall", "stage": "research", "told": {}}, "research is told: nothing"),
+        ({"kind": "question", "text": "which?", "ref": ""}, "asks: which?"),
+        ({"kind": "novel", "text": "something"}, "something"),
+    ],
+)
+def test_a_record_reads_as_a_sentence(record: dict[str, Any], sentence: str) -> None:
+    assert sentences.format_record(record) == [sentence]

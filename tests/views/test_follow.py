@@ -68,6 +68,15 @@ def test_who_has_not_the_address_itself_gets_one_sentence(
     assert (gone.code, gone.err.count("\n")) == (2, 2) and "there is no SPEC.md in" in gone.err
 
 
+def test_what_is_wrong_with_the_journal_is_said_once(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo / ".git" / "kern").mkdir()
+    (repo / ".git" / "kern" / "events.jsonl").write_text("torn\n[]\n")
+    assert follow.page(repo, "") == follow.page(repo, "")
+    assert capsys.readouterr().err.count("2 lines skipped") == 1
+
+
 def test_what_keeps_the_page_from_being_made_is_said(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,20 @@ def test_what_was_opened_again_is_not_done(
     assert kern("report").out.startswith("0 done")
 
 
+def test_a_report_tells_what_a_person_has_done_since(repo: Path, kern: Kern) -> None:
+    ends = {"one": "asked", "two": "skipped", "three": "blocked", "gone": "asked"}
+    rows = [{"task": task, "kind": "task", "did": end} for task, end in ends.items()]
+    journal(repo).parent.mkdir()
+    journal(repo).write_bytes(b"".join(map(store.line, made("r", rows))))
+    answered = "- [ ] one\n  > **Question:** which?\n  > **Answer:** that\n"
+    (repo / "SPEC.md").write_text(f"{answered}- [x] two\n- [ ] three\n  > **Blocked:** no key\n")
+    states = [task["state"] for task in json.loads(kern("report", "--json").out)["tasks"]]
+    assert states == ["answered", "done by you", "blocked", "asked"]
+    assert kern("report").out.endswith("\nOpen:\n  one: answered\n")
+    (repo / "SPEC.md").unlink()
+    assert kern("report").out.startswith("0 done, 4 need you; $0.00 ")
+
+
 # -------------------------------------------------------------------- a bad journal
 
 BAD = (
