@@ -25,7 +25,7 @@ from kern.fleet.work import Job, Work
 from kern.git import history, refs, repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
-from kern.pipeline import facts, project, session, settle
+from kern.pipeline import facts, preflight, project, session, settle
 from kern.pipeline.site import Leave, Site
 from kern.spec.file import Documents
 from kern.spec.parse import parse
@@ -36,7 +36,8 @@ _GRACE_S = 10.0, 5.0  # it ends its own agent
 FOLDER = ".fleet"  # below the scope's; no branch has such a name
 PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
-_LACKS = "[worktree] copy or setup brings it what git ignores (kern help settings)"
+_LACKS = "commit it, or have [worktree] copy or setup bring it (kern help settings)"
+_OTHER = "it may need the path or the branch of your tree"
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
 _ONE_BY_ONE = threading.Lock()  # git adds and removes them
 _STOPPING: dict[str, bool] = {}  # runs whose kerns here are to end; True: at once
@@ -149,13 +150,19 @@ def _session(site: Site, tree: Repo) -> AbstractContextManager[Site]:
 
 
 def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
-    """A line for each that is red in a fresh worktree."""
-    with fresh(site, yard(site)) as apart:
+    """A line for each that is red in a fresh worktree, with what it may miss there."""
+    here = yard(site)
+    absent = {*repository.outermost(site.repo), *preflight.uncommitted(site.repo)}
+    absent = {path for path in absent if path.rstrip("/") not in here.brought}
+    with fresh(site, here) as apart:
         tree = apart.repo.tree(apart.repo.head().commit)
         for gate in gates:
             if (end := project.run_gate(apart, gate, tree)).red:
-                why = f"is red in a fresh worktree, where -j works: {_LACKS}; cat {end.log}"
-                yield f"{gate.label} {why}"
+                text = f"{gate.command}\n{end.output}"
+                lacks = [path for path in absent if Path(path).name in text] or [*absent]
+                why = f"it may need {plain.some(sorted(lacks))}: {_LACKS}" if lacks else _OTHER
+                where = "is red in a fresh worktree, where -j works"
+                yield f"{gate.label} {where}: {why}; cat {end.log}"
 
 
 def set_up(site: Site) -> None:

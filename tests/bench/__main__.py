@@ -1,7 +1,7 @@
 """One table of what kern costs:  python -m tests.bench [PART...]
 
-Parts: repository, large, agents, learnings (all unless named). `agents` compares kern with bare
-agent processes and needs real binaries, no account: KERN_TEST_CLAUDE=/path/to/claude and so on.
+Parts: repository, large, landings, agents, learnings (all unless named). `agents` compares kern
+with bare agents and needs real binaries, no account: KERN_TEST_CLAUDE=/path/to/claude and so on.
 Their API is scripted: it answers at once, claude's once more as fast as a very fast model. With its
 default flags a bare claude refuses the edit, and does less; kern's flags compare like with like.
 Ratios are medians of interleaved runs. The exit code is 1 where a target is missed.
@@ -18,6 +18,7 @@ from tests.bench.measuring import Row
 PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
     "repository": repository.rows,
     "large": repository.large_files,
+    "landings": repository.landings,
     "agents": lambda folder: agents.rows(folder, rounds=5),
     "learnings": learnings.rows,
 }

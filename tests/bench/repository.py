@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.bench.measuring import Row, environment, interleaved, row, sample
+from tests.fleet.landings import LANDED, Project
 
 RUN = """
 import re, sys, time
@@ -83,6 +84,18 @@ def large_files(folder: Path) -> Iterator[Row]:
     peak, took, _ = _run(root, {**env, "BENCH_FAILS": change}, 1, finished=False)
     note = f"{took:.1f} s"
     yield row("memory for putting back 120 x 20 MiB", peak, "MB", most=200, note=note)
+
+
+def landings(folder: Path, count: int = 22) -> Iterator[Row]:
+    """Finished at the same time; the gate looks at each but the first once more."""
+    os.environ.update(environment(folder / "home"))
+    project = Project(sample(folder / "project", os.environ, {"a.txt": "1\n"}))
+    project.spec(*(names := [f"task-{number}" for number in range(count)]))
+    works = [project.work(name, f"echo {name} > {name}.txt") for name in names]
+    began = time.perf_counter()
+    assert project.land(*works) == [LANDED] * count
+    each = (time.perf_counter() - began) / count
+    yield row(f"landing, each of {count} at once", each, "s", most=0.25)
 
 
 def _stored(root: Path) -> int:
