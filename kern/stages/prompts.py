@@ -50,6 +50,7 @@ _BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
 _DEFAULTS = Settings()
 _FRONT = r"(?sm)---[ \t]*\n(.*?)^---[ \t]*$\n?"
 _SETTING = r"(?m)^[ \t]*(\w+)[ \t]*:(.*?)(?: #.*)?$"
+_EARLIER = r"(?m)(?<!\{)\{([A-Z][A-Z_]*)\}(?!\})|^#+ Mode `"
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
 # of any kind, and some punctuation beyond ASCII).
 _MENTION = r"(?<![!-~])@"
@@ -172,7 +173,7 @@ def read(role: Role, text: str, origin: str) -> Template:
     rows = re.findall(_SETTING, front[1] if front else "")
     header = {key: value.strip(" \t\"'") for key, value in rows}
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
-    if wrong := next(_faults(role, header, used), None):
+    if wrong := next(_faults(role, text, header, used), None):
         raise UsageError(f"{origin}{wrong[0]}", hint=wrong[1])
     fields = ((key, reader) for key, reader in models.FIELDS.items() if header.get(key))
     by = {key: reader(header[key], f"{origin}: {key}") for key, reader in fields}
@@ -181,7 +182,9 @@ def read(role: Role, text: str, origin: str) -> Template:
     return Template(role, (Choice(**by),), *parts, origin)
 
 
-def _faults(role: Role, names: Mapping[str, str], used: set[str]) -> Iterator[tuple[str, str]]:
+def _faults(
+    role: Role, text: str, names: Mapping[str, str], used: set[str]
+) -> Iterator[tuple[str, str]]:
     """What is wrong, and what to write instead."""
     required, *others = WORDS[role].split()
     if not names.get("model") and not names.get("agent"):
@@ -189,6 +192,10 @@ def _faults(role: Role, names: Mapping[str, str], used: set[str]) -> Iterator[tu
     if unknown := ", ".join(sorted(names.keys() - models.FIELDS.keys())):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
         yield f": unknown setting in the front matter: {unknown}", hint
+    if earlier := re.search(_EARLIER, text):
+        line = text.count("\n", 0, earlier.start()) + 1
+        hint = 'write {{ task }}, and {% if mode == "NAME" %} above a section, {% endif %} below it'
+        yield f":{line}: {earlier[0]} is what an earlier kern read", hint
     if unknown := ", ".join(sorted(used - {required, *others})):
         yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(others))}"
     if role is not Aide.PLANNER and required not in used:
