@@ -100,14 +100,15 @@ class Run(Story):
 
     def fact(self, name: str) -> str:
         """What its beginning says of it: its root, branch, payer."""
-        own = (one for one in self.of("run") if "worker" not in one)
+        own = (one for one in self.of("run") if "fleet" not in one)
         return str(next(own, self.records[0]).get(name) or "")
 
     def repeats(self, record: Record) -> bool:
         """Whether its record only says again what was said: of an API that is away that it is asked
         once more, of a worker what the run says itself.
         """
-        own = record["kind"] in ("run", "outage") and "worker" in record
+        own = record["kind"] in ("run", "outage") and "fleet" in record
+        own |= record["kind"] == "work" and not record.get("commit")
         again = record["kind"] in ("stage", GATE) and record.get("did") != "end"
         asked = record["run"] in self.away and again
         return own or asked or record.get("did") == "still away"
@@ -150,7 +151,7 @@ def _settle(run: Run, task: Task, record: Record) -> None:
     its task, and no run.
     """
     kind, did, stage = record["kind"], record.get("did"), record.get("stage")
-    own = "worker" not in record
+    own = "fleet" not in record
     if kind in ("task", "work"):  # whose kern was killed: it begins anew elsewhere
         run.workers = {at: one for at, one in run.workers.items() if one.task != task.task}
     match kind, did:

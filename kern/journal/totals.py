@@ -134,7 +134,7 @@ def risk(text: str, proved: str = "") -> tuple[int, bool]:
 
 def outages(of: Story) -> tuple[int, float]:
     """How many, and for how many seconds, by what the run itself says of its workers' too."""
-    said = [one for one in of.of("outage") if one.keys() >= _SPAN and "worker" not in one]
+    said = [one for one in of.of("outage") if one.keys() >= _SPAN and "fleet" not in one]
     spans = {one["since"]: one["until"] - one["seconds"] for one in said}  # the last word of each
     return len(spans), round(sum(max(end - since, 0.0) for since, end in spans.items()), 3)
 

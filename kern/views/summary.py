@@ -202,7 +202,7 @@ def _tried(history: History) -> Iterator[Row]:
 def _errors(history: History, *, full: bool) -> Iterator[Row]:
     """At a run's end its own is said after all; what ends all of many the run itself says."""
     last = "" if full else next(reversed(history.runs), "")
-    errors = [one for one in history.of("error") if "worker" not in one and one["run"] != last]
+    errors = [one for one in history.of("error") if "fleet" not in one and one["run"] != last]
     texts = [plain.line(str(one.get("text") or ""), 700) for one in errors]
     latest = dict(zip(texts, (local(one["time"]) for one in errors), strict=True))
     return ((f"  {latest[text]}  {text}{_times(n)}", "") for text, n in Counter(texts).items())
