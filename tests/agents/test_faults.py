@@ -16,9 +16,7 @@ CLI = command.agent("cli", ["cli"])
     ("said", "status", "grade"),
     [
         ("Incorrect API key provided: dummy", 401, Unusable),
-        ("API key not valid. Please pass a valid API key.", 400, Unusable),
         ("Your credit balance is too low", 400, Unusable),
-        ("Insufficient credits", 402, Unusable),
         ("Model not found: fake/x.", None, Unusable),
         ("unexpected field", 400, Unusable),
         ("You exceeded your current quota", 429, AtLimit),
@@ -27,13 +25,9 @@ CLI = command.agent("cli", ["cli"])
         ("slow down: try again in 3 h", 429, AtLimit),
         ("to use Codex with your plan, upgrade", None, Unusable),
         ("Quota exceeded for requests per minute", 429, TryAgain),
-        ("Rate limit reached", 429, TryAgain),
         ("Overloaded", 529, TryAgain),
-        ("500 boom", None, TryAgain),
         ("", 503, TryAgain),
-        ("Connection error.", None, TryAgain),
         ("prompt is too long: 300 tokens > 200", 400, Failed),
-        ("The input token count exceeds the maximum number of tokens", 400, Failed),
         ("Request too large", 413, Failed),
     ],
 )
@@ -48,12 +42,9 @@ def test_each_answer_has_its_class(said: str, status: int | None, grade: type) -
         ("Overloaded", 529, True),
         ("500 boom", None, True),
         ("", 503, True),
-        ("Rate limit reached", 429, True),
-        ("Connection error.", None, True),
         ("Temporary failure in name resolution", None, True),
         ("Request timed out", None, True),
         ("something new", None, False),
-        ("Your limit was changed", None, False),
     ],
 )
 def test_an_api_that_is_away_is_told_from_what_may_only_pass(

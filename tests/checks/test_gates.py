@@ -163,46 +163,6 @@ def test_what_another_run_saw_of_a_gate_excuses_nothing(
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
 
 
-@pytest.mark.unheld
-def test_what_a_gate_that_was_stopped_left_in_place_is_undone_and_saved(
-    repo: Path,
-    git: Git,
-    fake: Fake,
-    kern: Kern,
-    background: Callable[..., "subprocess.Popen[str]"],
-    tmp_path: Path,
-) -> None:
-    """Nobody can tell it from a person's edits: all of it is kept."""
-    here, go = tmp_path / "here", tmp_path / "go"
-    waits = f"[ -e {go} ] || {{ rm own.txt; echo x > odd; touch {here}; sleep 60; }}"
-    toml(repo, git, f"[gates]\ncheck = '[ ! -e n ] || {{ {waits}; }}'\n")
-    (repo / ".venv").mkdir()
-    (repo / ".venv" / ".gitignore").write_text("*\n")
-    (repo / ".venv" / "python").write_text("x\n")
-    fake.script(implement=[GREEN])
-    first = background("1", "0")
-    wait_for(here.exists)
-    first.kill()
-    first.wait(PATIENCE_S)
-    go.touch()
-    (repo / "a.txt").write_text("edited meanwhile\n")
-
-    again = kern("1", "0")
-
-    assert again.code == 0, again.err
-    assert fake.stages == ["research", "implement", "commit"]
-    assert not attempts(repo)
-    said = re.search(
-        r"a\.txt, odd, own\.txt changed .* saved: git checkout (\S+) -- PATH", again.err
-    )
-    assert said, again.err
-    assert git("show", f"{said[1]}:a.txt") == "edited meanwhile"
-    assert git("show", f"{said[1]}:odd") == "x"
-    assert (repo / ".venv" / "python").read_text() == "x\n"
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
-    assert git("status", "--porcelain") == ""
-
-
 def test_a_kern_toml_that_the_next_task_could_not_read_fails_the_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:

@@ -64,29 +64,6 @@ def test_the_end_that_says_something_is_told(output: str, told: str) -> None:
     assert result.telling(output, 160) == told
 
 
-def test_a_note_names_gate_code_whose_fault_and_the_end() -> None:
-    one = Result("gate check", 2, "a\nboom\n")
-    own = Result("gate `x`", 2, "a\nboom\n", strict=True)
-    assert result.objection(own) == "gate `x` is red (exit 2): a / boom"
-    assert "(exit 2, was green before the task)" in result.objection(one.against(False))
-    assert "(exit 2, was red before)" in result.objection(one.against(True))
-    assert (
-        result.objection(Result("gate x", -9, "", strict=True))
-        == "gate x is red (ended by signal 9)"
-    )
-    missing = Result("gate `nope`", 127, "sh: 1: nope: not found\n", strict=True)
-    words = "gate `nope` is red (exit 127, command not found)"
-    assert result.objection(missing).startswith(words)
-
-
-def test_what_stands_behind_a_success_is_said_in_full() -> None:
-    green, red = Result("check", 0, ""), Result("lint", 1, "", red_before=True)
-    assert result.proved([]) == "unverified"
-    assert result.proved([green]) == "verified by check"
-    assert result.proved([green, red]) == "verified by check; red before and after: lint"
-    assert result.proved([red]) == "unverified; red before and after: lint"
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

@@ -13,8 +13,8 @@ on.
 An arm is `kern` (with its own prompts), `bare` (one `claude -p` for each task, with the same
 budget, model and checks) or a folder of prompt files as in .kern/prompts/.
 
-A suite is `micro` (four tasks of our own over two small repositories, each aimed at one failure),
-`aider=FOLDER` or `impossible=FOLDER` (local copies, see tests/eval/aider.py and impossible.py).
+A suite is `micro` (four tasks of our own over two small repositories, each aimed at one failure) or
+`aider=FOLDER` (a local copy, see tests/eval/aider.py).
 
 It costs money: the agent is your `claude`, with your login and settings. What agents write is run
 under your account, by kern's gates in its sandbox, by the bare agent and the hidden tests without
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser("python -m tests.eval", description=__doc__, formatter_class=raw)
     commands = top.add_subparsers(required=True, metavar="run | report")
     run = commands.add_parser("run", help="play the cells that have no row yet")
-    run.add_argument("--suite", default="micro", help="micro, aider=FOLDER or impossible=FOLDER")
+    run.add_argument("--suite", default="micro", help="micro or aider=FOLDER")
     run.add_argument("--arm", action="append", help="kern, bare or a folder; kern and bare")
     run.add_argument("-k", type=int, metavar="SEEDS", help="repetitions of each cell: 1; dry: 4")
     run.add_argument("--only", action="append", default=[], metavar="TASK", help="a part of a name")

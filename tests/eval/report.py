@@ -15,7 +15,6 @@ By = Mapping[str, Sequence[Row]]
 _SUITES = {
     "micro": "tasks of kern's own, over two small repositories",
     "aider": "aider's polyglot benchmark: exercises whose tests nobody sees",
-    "impossible": "ImpossibleBench: tasks whose visible tests can contradict them",
 }
 _WHAT = """\
 kern is a pipeline around the command-line program of a coding agent. This page compares it with the

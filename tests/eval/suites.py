@@ -3,15 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.eval import aider, impossible
+from tests.eval import aider
 from tests.eval.micro import notes, slugs
 from tests.eval.task import Task
 
 MICRO: tuple[Task, ...] = (*slugs.TASKS, *notes.TASKS)
-COPIES: dict[str, Callable[[Path], Sequence[Task]]] = {
-    "aider": aider.tasks,
-    "impossible": impossible.tasks,
-}
+COPIES: dict[str, Callable[[Path], Sequence[Task]]] = {"aider": aider.tasks}
 
 
 def tasks(suite: str, only: Sequence[str] = ()) -> list[Task]:

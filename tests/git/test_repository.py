@@ -107,51 +107,6 @@ def test_whatever_an_agent_leaves_under_way_is_cleared(repo: Path, git: Git, lef
 # ---------------------------------------------------------------- trees
 
 
-def test_changed_names_every_difference_with_both_sides(repo: Path, git: Git) -> None:
-    (repo / '-odd\n"name\xff').write_text("odd\n")
-    old = commit(git, repo)
-    (repo / "a.txt").unlink()
-    (repo / "a.txt").mkdir()
-    (repo / "a.txt" / "now a folder").write_text("x")
-    (repo / "own.txt").unlink()
-    (repo / "own.txt").symlink_to("SPEC.md")
-    (repo / "SPEC.md").chmod(0o755)
-    (repo / '-odd\n"name\xff').write_text("changed\n")
-    new = commit(git, repo)
-    found = repository.open_at(repo)
-    modes = {
-        path: (before and before.mode, after and after.mode)
-        for path, (before, after) in found.changed(old, new).items()
-    }
-    assert modes == {
-        '-odd\n"name\xff': ("100644", "100644"),
-        "SPEC.md": ("100644", "100755"),
-        "a.txt": ("100644", None),
-        "a.txt/now a folder": (None, "100644"),
-        "own.txt": ("100644", "120000"),
-    }
-    assert found.changed(new, new) == {}
-
-
-def test_a_tree_is_edited_without_touching_anything_else(repo: Path, git: Git) -> None:
-    found = repository.open_at(repo)
-    blob = found.blob(b"new\n")
-    git("config", "core.autocrlf", "true")
-    tree = found.tree_with(
-        "HEAD^{tree}",
-        {"own.txt": None, "own.txt/a": Entry("100755", blob), "x\ny": Entry("120000", blob)},
-    )
-    listed = git("ls-tree", "-r", "-z", tree).split("\0")[:-1]
-    assert {line.partition("\t")[2]: line[:6] for line in listed} == {
-        "SPEC.md": "100644",
-        "a.txt": "100644",
-        "own.txt/a": "100755",
-        "x\ny": "120000",
-    }
-    assert git("status", "--porcelain") == ""
-    assert found.tree_with(tree, {}) == tree
-
-
 def edited(found: Repo, **files: str | None) -> str:
     """HEAD's tree with some files replaced."""
     return found.tree_with(
@@ -163,27 +118,6 @@ def edited(found: Repo, **files: str | None) -> str:
             for name, text in files.items()
         },
     )
-
-
-def lines(**at: str) -> str:
-    """Seven lines, some replaced: `_2="x"`."""
-    words = ["one", "two", "three", "four", "five", "six", "seven"]
-    return "".join(f"{at.get(f'_{n}', word)}\n" for n, word in enumerate(words, 1))
-
-
-def test_two_hunks_of_one_file_merge_and_overlapping_ones_name_the_file(repo: Path) -> None:
-    found = repository.open_at(repo)
-    base = edited(found)
-    ours = edited(found, a_txt=lines(_1="ours"), own_txt=None)
-    theirs = edited(found, a_txt=lines(_7="theirs"), new_txt="new\n")
-    merged, conflicts = history.merge(found, base, ours, theirs)
-    assert conflicts == []
-    assert found.content(merged, "a.txt") == lines(_1="ours", _7="theirs").encode()
-    assert found.content(merged, "own.txt") is None
-    assert found.content(merged, "new.txt") == b"new\n"
-    for clash in ({"a_txt": lines(_1="theirs")}, {"own_txt": "changed\n"}):
-        expected = [next(iter(clash)).replace("_txt", ".txt")]
-        assert history.merge(found, base, ours, edited(found, **clash))[1] == expected
 
 
 # ---------------------------------------------------------------- the branch
@@ -204,19 +138,6 @@ def test_the_branch_moves_from_where_it_stood_alone(repo: Path, git: Git) -> Non
 
 
 # ---------------------------------------------------------------- kern's refs
-
-
-def test_keep_never_overwrites(repo: Path, git: Git) -> None:
-    found = repository.open_at(repo)
-    head = found.head().commit
-    one, two = edited(found, a_txt="1\n"), edited(found, a_txt="2\n")
-    slug = refs.slug(KEY)
-    kept = [refs.keep(found, slug, "1", tree, "kept\n", head) for tree in (one, two, one, two)]
-    assert kept[:2] == kept[2:]
-    assert kept[0] == f"kern/attempts/{slug}/1"
-    assert kept[1] != kept[0]
-    assert [git("rev-parse", f"refs/{name}^{{tree}}") for name in kept[:2]] == [one, two]
-    assert {ref for ref, _ in refs.kept(found, slug)} == {f"refs/{name}" for name in kept}
 
 
 def test_slugs_are_ref_names_and_tell_equal_texts_apart(repo: Path, git: Git) -> None:

@@ -15,11 +15,9 @@ def kept(learned: str) -> list[str]:
 @pytest.mark.parametrize(
     ("learned", "lines"),
     [
-        ("Run make db first.", ["Run make db first."]),
         ("- Run make db first.\n- Ports below 1024\n  are taken.", 2),
         ("Run make db first.\nPorts below 1024 are taken.", 2),
         ("tests/conftest.py unsets HOME: a test that needs\na configuration writes its own.", 1),
-        ("One thing\n\nAnother thing", 2),
         ("Start it so:\n\n```sh\n# first\nmake db\n```", 2),
         ("", 0),
         ("\x1b[31m \x00", 0),
@@ -33,10 +31,6 @@ def test_each_line_is_a_lesson_of_its_own(learned: str, lines: int | list[str]) 
 @pytest.mark.parametrize(
     ("learned", "whens"),
     [
-        (
-            "Run make db first.\nWhen: tests of the shop; a new table.",
-            ["tests of the shop; a new table"],
-        ),
         (
             "- Run make db\n  When: tests;\n  a new table\n- Ports below 1024 fail.",
             ["tests; a new table", ""],
@@ -66,13 +60,9 @@ def test_an_experiment_has_one_result_whatever_it_says() -> None:
     ("learned", "why"),
     [
         ("None.", "says nothing, or asks"),
-        ("x", "says nothing, or asks"),
         ("Nothing new was learned here.", "says nothing, or asks"),
-        ("No new learnings for later tasks.", "says nothing, or asks"),
         ("I added a test for the parser.", "what was done"),
-        ("This task needed two changes in cli.py.", "what was done"),
         ("Added a `--version` flag to the parser.", "what was done"),
-        ("All tests pass now.", "what was done"),
         ("Should the parser be strict?", "says nothing, or asks"),
         ("word " * 80, "longer than"),
     ],
@@ -90,8 +80,6 @@ def test_what_no_later_task_would_get_wrong_is_refused_with_a_reason(
         "tests/conftest.py unsets HOME: a test that needs a configuration writes its own.",
         "Added files must be listed in MANIFEST.in.",
         "Nothing below src/gen may be edited by hand: `make gen` writes it from api.yaml.",
-        "No test may open a socket: conftest.py blocks them.",
-        "Greet late.",
         "All checks run on Python 3.9 as well: no `match`.",
     ],
 )

@@ -21,24 +21,6 @@ def counts(text: str) -> dict[str, tuple[int, int]]:
     return {entry.id: (entry.helpful, entry.harmful) for entry in parse(text).entries}
 
 
-def test_what_a_committed_task_used_was_helpful_and_what_misled_it_harmful() -> None:
-    taught = Taught(told=TOLD, used=["L3", "L1", "L3", "L9"], misled=["L9", "L77"])
-    change = changes.of(TEXT, taught)
-    assert {*change.votes} == {
-        *(Vote("L3", True, "used"), Vote("L1", True, "used"), Vote("L9", False, "misled"))
-    }
-    assert counts(change.text) == {"L3": (3, 0), "L1": (1, 0), "L9": (0, 2)}
-
-
-def test_what_a_failed_attempt_went_by_was_harmful() -> None:
-    taught = Taught(learned="Run make db.", told=TOLD, used=["L3", "L1"], misled=["L1"])
-    change = changes.of(TEXT, taught, failed=True)
-    assert change.new == ()
-    assert counts(change.text) == {"L3": (2, 1), "L1": (0, 1), "L9": (0, 1)}
-    why = {vote.entry: vote.why for vote in change.votes}
-    assert why == {"L3": "used, and the attempt failed", "L1": "misled"}
-
-
 def test_what_was_not_told_gets_no_vote_and_an_edited_file_none_by_mistake() -> None:
     assert changes.of(TEXT, Taught(used=["L3"])).votes == ()
     edited = TEXT.replace("- L3", "- First of all.\n- L3")

@@ -9,35 +9,11 @@ from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.errors import UsageError
 from kern.git.repository import open_at
-from kern.person import Holding, Person
+from kern.person import Person
 from kern.pipeline import isolation, preflight
 from tests.conftest import Git
 
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
-
-
-def test_what_a_repository_asks_for_beyond_what_is_open_is_named_with_what_to_paste() -> None:
-    own = Holding(write=("~/.cache",), env=("A",))
-    asks = {
-        "read": ("~/.aws",),
-        "write": ("~/.cache/uv", "~/.cachet"),
-        "env": ("A", "DB_URL"),
-        "network": ("pypi.org", "localhost:5432"),
-    }
-    wanted = (
-        ("read of ~/.aws", 'read = ["~/.aws"]'),
-        ("write of ~/.cachet", 'write = ["~/.cache", "~/.cachet"]'),
-        ("env of DB_URL", 'env = ["A", "DB_URL"]'),
-        ("network of localhost:5432", 'network = ["localhost:5432"]'),
-    )
-    for line, (ask, grant) in zip(person.refused(own, asks), wanted, strict=True):
-        assert line.startswith(f"kern.toml asks for {ask} in the sandbox: not granted; ")
-        assert line.endswith(f": {grant}") and person.FILE in line
-    everything = Holding(("~",), ("~",), ("A", "DB_URL"), network=("*",))
-    assert [*person.refused(everything, asks)] == []
-    few = Holding(network=("a.org",))
-    (line,) = person.refused(few, {"network": ("a.org", "b.org")})
-    assert line.endswith('network = ["a.org", "b.org"]')
 
 
 @pytest.mark.parametrize(

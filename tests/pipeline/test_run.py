@@ -1,12 +1,10 @@
 """kern as its users run it, when all goes well: command line, output, files, prompts, commits."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from kern.cli import demo
 from tests.conftest import Fake, Git, Inline
 
 
@@ -51,18 +49,3 @@ def test_what_done_tasks_left_goes_with_a_run_s_end_once_it_is_old(
     assert [*history.iterdir()] == []
     assert kept() == [asked], "that task is open"
     assert git("show", "HEAD:n") == "1"
-
-
-# ---------------------------------------------------------------- words on the command line
-
-
-def test_the_demo_ends_with_commands_that_work_where_kern_is_not_on_path(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "a b" / "kern"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    monkeypatch.setattr("sys.argv", [str(program), "demo"])
-    assert demo.own_command() == f"{sys.executable} -m kern"
-    program.chmod(0o755)
-    assert demo.own_command() == f"'{program}'"

@@ -175,24 +175,6 @@ def test_a_number_or_a_part_of_its_text_names_it(words: str, key: Key) -> None:
     assert order.can_begin(parse(WANTED), words) == key
 
 
-@pytest.mark.parametrize(
-    ("words", "said", "hint"),
-    [
-        ("1", "it is done: 1: begun", "[ ] in kern edit opens it again"),
-        ("3", "waits for 2 (first thing): 3: second thing", "kern status tells more"),
-        ("4", "has open subtasks: 4: whole", "kern status tells more"),
-        ("stuck", "blocked: no key: 7: stuck", "kern show 7, kern edit, kern retry 7"),
-        ("8", "waits for your answer: which?: 8: asks", 'kern answer 8 "…"'),
-        ("99", "no task is named by '99'", "kern status shows the tasks and their numbers"),
-        ("thing", "2 tasks are named by 'thing'", "name it by its number, or by all of its text"),
-    ],
-)
-def test_what_cannot_be_taken_is_told_with_what_to_type(words: str, said: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        order.can_begin(parse(WANTED), words)
-    assert said in str(caught.value) and caught.value.hint == hint
-
-
 def test_the_task_in_progress_is_gone_on_with_and_no_other_is_begun_beside_it() -> None:
     text = WANTED.replace("- [ ] second", "- [~] second")
     assert order.can_begin(parse(text), "3", Key("", "second thing")) == Key("", "second thing")

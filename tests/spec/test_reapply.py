@@ -10,7 +10,6 @@ from kern.model import Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Task, parse
 from kern.spec.reapply import reapply
-from tests.spec.test_parse import nasty
 
 BEFORE = """\
 # Tasks
@@ -84,30 +83,6 @@ def own(task: Task) -> list[tuple[Kind, int, str]]:
 
 def bare(text: str) -> Counter[str]:
     return Counter(re.sub(r"\[[xX~]\]", "[ ]", line).strip() for line in text.split("\n"))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_happened_kerns_lines_are_there_and_no_others_are_lost(seed: int) -> None:
-    for chance in (random.Random(f"{seed} {n}") for n in range(150)):
-        before = tidy(chance)
-        after = nasty(chance.randrange(10**6)) if chance.random() < 0.1 else shaken(before, chance)
-        text, warnings = reapply(before, after)
-        old, new = parse(before), parse(text)
-        assert reapply(before, text)[0] == text, (before, after)
-        (task,) = old.active
-        there = new.find(task.key)
-        if there is None:  # other words were given to it
-            assert any(one.key != task.key for one in new.active)
-            continue
-        assert there.marker is Marker.ACTIVE
-        assert {*own(task)} <= {*own(there)}
-        kerns = [note for note in own(there) if note[0] in (Kind.ATTEMPT, Kind.QUESTION)]
-        assert {*kerns} <= {*own(task)}
-        done = [sum(one.marker is Marker.DONE for one in each.tasks) for each in (old, new)]
-        assert done[1] <= done[0]
-        if text != before:
-            struck = sum("struck" in line for line in warnings) * 9
-            assert sum((bare(after) - bare(text)).values()) <= struck
 
 
 @pytest.mark.parametrize(

@@ -35,29 +35,21 @@ def doubt(role: Role, text: str, task: str = TASK, red: str = "") -> str:
 
 HONEST: list[tuple[Role, str, str]] = [
     (ONE, "- Files: src/hello.py:1-3\n- Pattern: none\n\nREADY", TASK),
-    (ONE, "- Files: src/goodbye.py (new)\n- Pattern: none\n\nREADY", TASK),
     (ONE, "- Files: docs/hello.md, still to be written\n\nREADY", TASK),
     (ONE, "- Files: lib/wave.py:1-9\n- Pattern: none\n\nREADY", "Write lib/wave.py"),
-    (ONE, "- Files: lib/wave.py, which does not exist yet\n\nREADY", TASK),
     (ONE, "- Files: lib/wave.py:1-9\n- Pattern: src/hello.py:1\n\nREADY", TASK),
-    (ONE, "- Files: hello.py:3\n- Pattern: test_hello.py:1\n\nREADY", TASK),
     (ONE, "- Files: none, it is all in the database\n\nREADY", TASK),
     (ONE, "- Files: prompts/1_research.md:80, its example zorbl/cli.py\n\nREADY", TASK),
     (ONE, "- Files: zorbl/cli.py:40-66\n\nREADY", "Take zorbl/cli.py out of the prompts"),
     (ONE, "NO_TASK: src/hello.py:3 greets already", TASK),
-    (ONE, "NO_TASK: the task is done already", TASK),
     (ONE, "NEEDS_ANSWER: the task says `make greet`: which greeting, hello or hi?", TASK),
     (ONE, "NEEDS_ANSWER: SQLite or PostgreSQL?", "Store the orders"),
-    (ONE, "NEEDS_ANSWER: soll es rot oder grün sein?", "Give the button a colour"),
     (ONE, 'It is the line `{"name": "sh"}` of src/hello.py.\n\nREADY', TASK),
     (TWO, "SKIPPED: src/hello.py needs the key GREET_KEY, which is not set", TASK),
-    (TWO, "SKIPPED: the network that `make greet` needs is away", TASK),
     (TWO, "SKIPPED: there is no Docker on this machine", TASK),
     (TWO, "See it fail first.\n\n- src/hello.py: greets\n\nSUCCESS", TASK),
-    (TWO, "SUCCESS", TASK),
     (TWO, "SKIPPED: the cli has no such verb", "Fix the CLI"),
     (TWO, "NEEDS_ANSWER: the question to a person", "Say 'the question to a person' in bold"),
-    (THREE, "Add a greeting to src/hello.py", TASK),
     (THREE, "Greet people by name\n\nsrc/hello.py takes the name.", TASK),
 ]
 CALL = '{"name": "read_file", "arguments": {"path": "src/hello.py"}}'
@@ -68,12 +60,9 @@ DOUBTED: list[tuple[Role, str, str]] = [
     (ONE, "- Constraint: what must not break\n\nREADY", belief.REPEATED),
     (ONE, "- Files: src/greeter.py:1-9\n- Pattern: lib/x.py:2\n\nREADY", belief.MISSING),
     (ONE, f"{CALL}\n\nREADY", belief.NO_CALL),
-    (ONE, f"```json\n{CALL}\n```\nREADY", belief.NO_CALL),
     (ONE, f"<tool_call>\n{CALL}\n</tool_call>", belief.NO_CALL),
     (ONE, "NEEDS_ANSWER: what should I do?", belief.NAMELESS),
-    (TWO, "SKIPPED: not possible", belief.NAMELESS),
     (TWO, "SKIPPED: what outside this repository is missing", belief.REPEATED),
-    (THREE, "Say what changed and why", belief.REPEATED),
     (THREE, CALL, belief.NO_CALL),
 ]
 

@@ -98,26 +98,17 @@ def test_a_word_that_only_looks_like_a_code_is_none(form: str) -> None:
         (TWO, "FAILED:", Code.FAILED, NO_REASON),
         (TWO, "FAILED\n## Learned\nx", Code.FAILED, NO_REASON),
         (TWO, "SKIPPED: …", UNCLEAR, None),
-        (TWO, "SKIPPED\n## Learned\nx", UNCLEAR, None),
-        (TWO, "NEEDS_ANSWER: ?", UNCLEAR, None),
-        (TWO, "FAILED: see `make`", Code.FAILED, "see `make`"),
         (TWO, "**FAILED:** it is **slow**", Code.FAILED, "it is **slow**"),
-        (TWO, "FAILED: wait...", Code.FAILED, "wait..."),
         (TWO, "FAILED: the token is ***", Code.FAILED, "the token is ***"),
         # stage 1: what it found is handed on where no code is read
         (ONE, "NO_TASK: it is done\nREADY", Code.READY, ""),  # stage 2 may say so as well
         (ONE, "NEEDS_ANSWER", Code.READY, ""),
-        (ONE, "ready", Code.READY, ""),
         # stage 3: any line, whatever stands around it
         (THREE, "REJECT\n\n\n- the diff holds a key", Code.REJECT, "the diff holds a key"),
         (THREE, "REJECT\n```text\nKEY=1\n```", Code.REJECT, "KEY=1"),
-        (THREE, "## Verdict: REJECT (a key)", Code.REJECT, "(a key)"),
-        (THREE, "REJECTED: it holds a key", Code.REJECT, "it holds a key"),
         (THREE, f"REJECT: it holds a key\n{SIX}\n{SIX}", Code.REJECT, "it holds a key"),
         (THREE, "```\nREJECT: it holds a key\n```\nAdd a parser", Code.REJECT, "it holds a key"),
         (THREE, "No reason to REJECT: it is fine", UNCLEAR, None),
-        (THREE, "REJECTS: none", UNCLEAR, None),
-        (THREE, "Add a parser", UNCLEAR, None),
         # the planner
         (PLANNER, "DONE", UNCLEAR, None),
         (PLANNER, "- [ ] DONE: say it\n- [ ] b\n\nTASKS\n\nGood luck!", Code.TASKS, ""),
@@ -125,7 +116,6 @@ def test_a_word_that_only_looks_like_a_code_is_none(form: str) -> None:
         (JUDGE, f"PASS: it is\n{SIX}\n{SIX}", Code.PASS, "it is"),
         (JUDGE, f"FAIL: at first\n{SIX}\nPASS", Code.FAIL, "at first"),
         (JUDGE, f"{SIX}\nPASS: amid\n{SIX}", UNCLEAR, None),
-        (JUDGE, "PASSED: nearly", UNCLEAR, None),
     ],
 )
 def test_an_ending_that_has_a_story(role: Role, said: str, code: Code, reason: str | None) -> None:

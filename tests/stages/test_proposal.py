@@ -2,7 +2,7 @@
 
 import pytest
 
-from kern.spec.parse import Kind, parse
+from kern.spec.parse import parse
 from kern.stages import briefs
 from kern.stages import plan as planner
 from kern.stages.plan import Mode, Plan
@@ -10,29 +10,6 @@ from kern.stages.plan import Mode, Plan
 
 def plan(block: str, there: str = "", mode: Mode = Mode.PLAN) -> Plan:
     return planner.read(f"The gap: a.py\n\n## Tasks\n{block}\n\nTASKS", there, mode)
-
-
-LISTED = """
-- [ ] Add a parser
-  It reads one line.
-  > **Gate:** `pytest -q  tests/test_parser.py`
-- [ ] Add a printer
-  > **After:** Add a parser
-  > **Judge:** it is readable
-  - [ ] the numbers
-"""
-
-
-def test_the_list_becomes_tasks_word_for_word_with_their_notes() -> None:
-    found = plan(LISTED)
-    assert found.wrong == found.done == ""
-    assert found.titles == ("Add a parser", "Add a printer", "the numbers")
-    text = planner.added("# T\n\n- [x] old\n", found).text
-    assert text == f"# T\n\n- [x] old\n{LISTED.strip()}\n"
-    added = parse(text).tasks
-    assert [task.text for task in added] == ["old", *found.titles]
-    assert added[1].of(Kind.GATE)[0].text == "`pytest -q  tests/test_parser.py`"
-    assert added[3].key.parent == "Add a printer"
 
 
 @pytest.mark.parametrize(

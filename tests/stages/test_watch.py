@@ -13,18 +13,6 @@ def growing_at(path: Path) -> Watch:
     return Watch(claude.AGENT, Stage.IMPLEMENT, path, lambda event: None, process.unwatched)
 
 
-def test_lines_are_told_once_and_whole(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    growing = growing_at(path)
-    assert growing.lines() == []  # not there yet
-    with path.open("ab", buffering=0) as file:
-        file.write(b"one\ntw")
-        assert growing.lines() == [b"one"]
-        assert growing.lines() == []
-        file.write(b"o\nthree\n")
-        assert growing.lines() == [b"two", b"three"]
-
-
 def test_of_a_burst_only_the_newest_lines_are_told_and_memory_stays_small(tmp_path: Path) -> None:
     path = tmp_path / "out"
     growing = growing_at(path)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,20 +37,6 @@ def begun() -> "tuple[subprocess.Popen[str], Path]":
     )
     assert child.stdout
     return child, Path(child.stdout.readline().strip())
-
-
-def test_all_variables_name_it_while_it_is_there(parent: Path) -> None:
-    before = {name: os.environ.get(name) for name in TEMPORARY}
-    with temporary.folder() as folder:
-        assert folder.parent == parent and folder.stat().st_mode & 0o777 == 0o700
-        assert {os.environ[name] for name in TEMPORARY} == {str(folder)}
-        assert tempfile.gettempdir() == str(folder)
-        (folder / "a" / "b").mkdir(parents=True)
-        with temporary.folder() as inner:
-            assert inner == folder
-        assert folder.is_dir()
-    assert list(parent.iterdir()) == []
-    assert {name: os.environ.get(name) for name in TEMPORARY} == before
 
 
 def test_what_a_killed_process_left_goes_and_nothing_else_does(parent: Path) -> None:

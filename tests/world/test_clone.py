@@ -128,19 +128,13 @@ def test_no_look_runs_a_filter_that_came_along_in_gits_folder(
         assert not (tmp_path / "ran").exists(), words
 
 
-@pytest.mark.parametrize("how", ["yes", "--trust", "KERN_TRUST"])
-def test_after_a_yes_it_runs_and_a_word_for_one_run_is_for_one_run(
-    clone: Clone, kern: Kern, how: str
-) -> None:
-    if how == "yes":
-        trust_all(clone.root)
-        assert clone.started() == []
+@pytest.mark.parametrize("how", ["--trust", "KERN_TRUST"])
+def test_a_word_for_one_run_is_for_one_run(clone: Clone, kern: Kern, how: str) -> None:
     options = ["--trust"] if how == "--trust" else []
     ran = kern(*options, "1", "0", env={"KERN_TRUST": "1"} if how == "KERN_TRUST" else {})
     assert ran.code == 0, ran.said
     assert {"gate", "task", "pre-commit", "implement"} <= {*clone.started()}
-    assert "notify" not in clone.started()
-    assert kern("1", "0").code == (0 if how == "yes" else 2)
+    assert kern("1", "0").code == 2
 
 
 def test_each_new_or_changed_line_is_asked_about_again(clone: Clone, kern: Kern) -> None:
@@ -207,24 +201,15 @@ def test_what_kern_init_proposed_needs_no_question_where_it_is_all(
 # -------------------------------------------------------------------- in a terminal
 
 
-def talk(answer: str, cwd: Path) -> tuple[int, str]:
-    """`kern 1 0` in a terminal of its own, and what the person types at the question."""
-    code, said = on_terminal("1", "0", cwd=cwd, typed=answer, at=QUESTION)
-    return code, said.replace("\r\n", "\n")
-
-
-@pytest.mark.parametrize("answer", ["\n", "what?\n"])
-def test_no_is_the_answer_of_one_who_says_nothing_else(clone: Clone, answer: str) -> None:
-    code, said = talk(answer, clone.root)
-    assert code == 2
-    listed(said)
+@pytest.mark.parametrize("answer", ["what?\n", "y\n"])
+def test_no_is_the_answer_of_one_who_says_nothing_else_and_a_yes_is_remembered(
+    clone: Clone, kern: Kern, answer: str
+) -> None:
+    code, said = on_terminal("1", "0", cwd=clone.root, typed=answer, at=QUESTION)
+    listed(said.replace("\r\n", "\n"))
     assert said.count(QUESTION) == 1
-    assert clone.started() == []
-
-
-def test_a_yes_is_remembered(clone: Clone, kern: Kern) -> None:
-    code, said = talk("y\n", clone.root)
-    assert code == 0, said
-    listed(said)
-    assert "gate" in clone.started()
-    assert kern("1", "0").code == 0
+    if answer == "y\n":
+        assert code == 0 and "gate" in clone.started()
+        assert kern("1", "0").code == 0
+    else:
+        assert (code, clone.started()) == (2, [])
