@@ -125,6 +125,17 @@ def test_a_second_filling_writes_what_differs(here: tuple[Room, Run], repo: Path
     assert (room.tree / "a.txt").stat().st_ino == before
 
 
+def test_what_you_built_of_a_later_edit_passes_for_no_build_of_the_tree(
+    here: tuple[Room, Run], repo: Path, git: Git
+) -> None:
+    room, run = here
+    room.fill(git("rev-parse", "HEAD^{tree}"))
+    (repo / "lib.py").write_text("mine\n")
+    shutil.copy(repo / "lib.py", repo / "build/lib")
+    room.fill(git("rev-parse", "HEAD^{tree}"))
+    assert run("[ build/lib -nt lib.py ]").returncode, "make would take it for built"
+
+
 @pytest.mark.parametrize(
     "harm", ["echo x = 9 > lib.py; touch -d @1000000000 lib.py", "chmod 600 lib.py"]
 )
