@@ -23,7 +23,7 @@ SAYS: Mapping[str, str] = {
     "commit": "  git show {commit:.7}",
     "work": "[finished as {commit:.7}; it is done when that has landed]",
     "sent": "sent to another machine",
-    "stage start": "{name} ({who}[, attempt {again}])",
+    "stage start": "{name} ({who}[, attempt {again}])[, {split}]",
     "stage end": "{stage}[ took {took}][, {usd}][, {used} tokens][, sent back by red gates: {back}]"
     "[\n  refused: {denied}]",
     "stage failed": "{stage} failed[ after {took}]: {reason}",
@@ -101,12 +101,13 @@ class TaskStarted(Event, keeps="task did:start task iteration resumed"):
     resumed: str = ""  # at which step, where an earlier run left it
 
 
-class StageStarted(Event, keeps="stage did:start task stage model attempt agent"):
+class StageStarted(Event, keeps="stage did:start task stage model attempt agent mode"):
     stage: Role
     task: str
     model: str
     attempt: int
     agent: str = ""
+    mode: str = ""
 
 
 class Acted(Event):

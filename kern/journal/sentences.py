@@ -52,6 +52,7 @@ def _computed(record: Record) -> dict[str, object]:
         "name": format_stage(str(record.get("stage") or "")),
         "who": record.get("model") or record.get("agent"),
         "again": record.get("attempt") if again else "",
+        "split": "to split the task" if record.get("mode") == "decompose" else "",
         "usd": "" if usd is None else f"${usd:.4f}",
         "used": short(tokens) if tokens else "",
         "back": record.get("sent_back") or "",

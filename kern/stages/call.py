@@ -105,7 +105,7 @@ class Caller:
         runners = awake(prompt.runners, self._rest, self.clock())
         run = partial(self._run, env=env or {}, config=config, gates=gates, room=room)
         for by, after in zip(runners, (*runners[1:], None), strict=True):
-            began = StageStarted(prompt.stage, task, by.model, attempt, by.agent)
+            began = StageStarted(prompt.stage, task, by.model, attempt, by.agent, prompt.mode)
             self.sink(began)
             try:
                 return self._tried(began, replace(prompt, runners=(by,)), run, again)
