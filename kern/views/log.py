@@ -34,10 +34,13 @@ def tell(text: str, *, as_data: bool = False) -> None:
     """On standard output. On a terminal it is wrapped between words, below its own beginning."""
     width = 0 if as_data or not sys.stdout.isatty() else shutil.get_terminal_size().columns
     for line in text.split("\n"):
+        if not 0 < width < len(line):
+            print(line)
+            continue
         margin = " " * (len(line) - len(line.lstrip()) + 2)
         wrapper = textwrap.TextWrapper(width, subsequent_indent=margin, break_long_words=False)
         wrapper.break_on_hyphens = False
-        print(*(wrapper.wrap(line) or [""]) if len(line) > width > 0 else [line], sep="\n")
+        print(*wrapper.wrap(line) or [""], sep="\n")
 
 
 def local(moment: str, form: str = "%Y-%m-%d %H:%M") -> str:
@@ -57,7 +60,9 @@ def show(folder: Path, task: str, name: str, *, follow: bool, as_json: bool) -> 
         silent = run.repeats(record) and not as_json
         if task.casefold() in record.get("task", "").casefold() and chosen and not silent:
             text = plain.data(record, None) if as_json else line(record, many=run.many)
-            print(text, flush=follow)
+            tell(text, as_data=as_json)
+            if follow:
+                sys.stdout.flush()
             matched = True
         if matched and streams.unread(sys.stdout):
             return

@@ -242,7 +242,7 @@ def test_what_is_under_way_below(
 
 
 def test_on_a_terminal_a_screen_is_wrapped_between_words_and_data_is_not(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, repo: Path
 ) -> None:
     class Narrow(io.StringIO):
         def isatty(self) -> bool:
@@ -255,3 +255,8 @@ def test_on_a_terminal_a_screen_is_wrapped_between_words_and_data_is_not(
         log.tell(text, as_data=as_data)
         assert (max(map(len, out.getvalue().splitlines())) <= 40) is not as_data
         assert out.getvalue().split() == text.split()
+    store.place(repo / ".git").parent.mkdir()
+    store.place(repo / ".git").write_bytes(b"".join(map(store.line, night())))
+    monkeypatch.setattr("sys.stdout", out := Narrow())
+    log.show(repo, "", "", follow=False, as_json=False)
+    assert max(map(len, out.getvalue().splitlines())) <= 40
