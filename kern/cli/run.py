@@ -59,7 +59,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             worktree.set_up(site)
         return None
     if not (options.jobs or where):
-        if not (worktree.begun(site) or (site.scope.folder / worktree.FOLDER).is_dir()):
+        if not (fleet.begun(site) or (site.scope.folder / worktree.FOLDER).is_dir()):
             return None
         if options.until_done:
             what = "an earlier kern -j was ended before all had landed"

@@ -6,8 +6,9 @@ killed run needs no memory: the next one lands what is finished and hands out th
 """
 
 import contextlib
+import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
@@ -17,16 +18,16 @@ from typing import Any
 from kern import plain
 from kern.errors import Exit, KernError, LimitReached, UsageError
 from kern.events import Outage, Sent
-from kern.fleet import lent, work, worktree
+from kern.fleet import work, worktree
 from kern.fleet.work import Job, Work
-from kern.git import history
+from kern.git import history, refs
 from kern.git.landing import advance, waiting_refs
 from kern.git.repository import DOCUMENTS
 from kern.journal import history as journal
 from kern.journal import store
 from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Key, Marker, Outcome
-from kern.pipeline import facts, landing, loop, preflight, summary
+from kern.pipeline import facts, landing, loop, preflight, settle, summary
 from kern.pipeline.site import Site
 from kern.pipeline.table import Do, Settled
 from kern.spec import edit
@@ -46,9 +47,16 @@ Elsewhere = tuple[Callable[[Job], Work], Callable[..., None]]
 
 def told(jobs: int, scheduler: str) -> str:
     """How many tasks at once, and where. `scheduler`: of the cluster, if there is one."""
-    number = f"tasks at once: {jobs}" if jobs else "as many tasks at once as it can bear"
+    number = str(jobs) if jobs else "as many tasks as it can bear"
     where = f"the cluster at {scheduler}" if scheduler else "this machine, each in a worktree"
     return f"{number}, on {where}: kern help guide"
+
+
+def begun(site: Site) -> dict[str, Key]:
+    """Tasks of SPEC.md by their work branches, where those are there."""
+    keys = [one.key for one in site.documents.spec()[1].tasks]
+    named = {work.branch(site.scope.branch, key): key for key in keys}
+    return {one: key for one, key in named.items() if site.repo.store.id(f"refs/heads/{one}")}
 
 
 def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -> int:
@@ -106,13 +114,32 @@ class Fleet(loop.Loop):
         """What an earlier run has left."""
         self.repo.ahead = waiting_refs(self.repo)
         process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
-        there = [*worktree.left(self.site, self.yard)]
+        there = [*self._left()]
         self.queue = [one for one in there if one.commit]
         half = [one.job for one in there if not one.commit]
         wanted = [one for one in half if self.wanted in (None, one.key)]
         self.again = wanted[: self.options.iterations]
         self.stuck = [one for one in half if one not in self.again]
         self.handed = len(self.again)
+
+    def _left(self) -> Iterator[Work]:
+        """Finished, or half done, of tasks in SPEC.md; anything else is kept at a ref, and goes."""
+        repo, yard, keys = self.repo, self.yard, begun(self.site)
+        trees = {branch: number for number, branch in worktree.numbers(yard).items()}
+        for branch in dict.fromkeys((*keys, *trees)):
+            if not (tip := repo.store.id(f"refs/heads/{branch}")):
+                continue
+            number = trees.setdefault(branch, 1 + max(trees.values(), default=0))
+            tree = worktree.of(yard, number) or worktree.make(yard, number, branch)
+            start, one = refs.start(tree, branch), history.commit(repo, tip)
+            key = keys.get(branch) or (start.task if start else Key("", one.trailer or branch))
+            base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
+            job = Job(key, base, branch, number, self.caller.run, self.branch)
+            done = worktree.read(tree, replace(job, options=self.options.words))
+            if done.commit or (done.under_way and branch in keys):
+                yield done
+            else:
+                self._release(done.job)
 
     # ------------------------------------------------------------ one turn
 
@@ -166,12 +193,6 @@ class Fleet(loop.Loop):
 
     # ------------------------------------------------------------ handing out
 
-    @property
-    def open(self) -> list[Job]:
-        """Those that are not settled yet."""
-        finished = (one.job for one in self.queue)
-        return [*self.busy.values(), *self.again, *finished, *self.stuck]
-
     def _hand_out(self) -> None:
         while len(self.busy) < self.count and not (self.stopping or self.merging):
             if not (job := self.again.pop(0) if self.again else self._next()):
@@ -181,7 +202,8 @@ class Fleet(loop.Loop):
                 self.sink(Sent(job.key.text, job.worker))
 
     def _next(self) -> Job | None:
-        parsed, there = self.site.documents.spec()[1], self.open
+        parsed, finished = self.site.documents.spec()[1], (one.job for one in self.queue)
+        there = [*self.busy.values(), *self.again, *self.stuck, *finished]
         task = work.choose(parsed, {one.key for one in there}, self.passed_over, self.wanted)
         if not task or self.handed >= self.options.iterations:
             return None
@@ -197,7 +219,7 @@ class Fleet(loop.Loop):
         spec = edit.mark_all(text, [(one, Marker.PENDING) for one in parsed.active])
         spec = edit.mark(spec, task, Marker.ACTIVE) if failed else spec
         branch, head = work.branch(self.branch, task.key), self.repo.head().commit
-        own, texts = (self.caller.run, self.branch), lent.documents(self.site, spec)
+        own, texts = (self.caller.run, self.branch), worktree.documents(self.site, spec)
         return Job(task.key, head, branch, worker, *own, texts, self.options.words, kept, failed)
 
     # ------------------------------------------------------------ what came home
@@ -238,8 +260,19 @@ class Fleet(loop.Loop):
             self._settle(Settled(job.key.text, Outcome.SKIPPED, why, job.key))
 
     def _release(self, job: Job, landed: str = "") -> None:
-        """The task may be handed out again."""
-        worktree.drop(self.site, self.yard, job, landed)
+        """The task may be handed out again: its work branch goes. What was done there and has not
+        `landed` is kept at a ref.
+        """
+        repo, tree, ref = self.repo, worktree.of(self.yard, job.worker), f"refs/heads/{job.branch}"
+        if tree and refs.start(tree, job.branch):
+            tree.git("symbolic-ref", "HEAD", ref)
+            with worktree.session_in(self.site, tree) as there:
+                settle.undo(there, facts.look(there))
+        tip = repo.store.id(ref)
+        if tip not in ("", landed) and repo.run("merge-base", "--is-ancestor", tip, "HEAD")[0]:
+            kept = self.site.keep(job.key, "finished", repo.tree(tip), tip)
+            self.site.warn(f"{job.branch} has work that does not land: it is saved as {kept}")
+        repo.run("update-ref", "-d", ref)
 
     # ------------------------------------------------------------ landing
 
@@ -322,8 +355,19 @@ class Fleet(loop.Loop):
         self.stack.close()
         self.caller.cost += self.past.spent.cost
         self.caller.tokens += self.past.spent.sums[1]
-        unfinished = worktree.tidy(self.site, self.yard, told=self.fault is not None)
+        unfinished = self._tidy()
         tasks = f"{plain.count(unfinished, 'task')} in progress"
         if error and unfinished:
             self.site.warn(f"{tasks}: {self.options.called} goes on")
         return super()._end(error, tasks if stopped and unfinished else stopped)
+
+    def _tidy(self) -> int:
+        """What is finished, or in progress in its worktree, stays; how many are in progress. With a
+        fault so do files that may be named in it.
+        """
+        rest, base = [*self._left()], None if self.fault else self.site.scope.base
+        for number in worktree.numbers(self.yard).keys() - {one.job.worker for one in rest}:
+            worktree.remove(self.yard, number, base)
+        if not (rest or self.fault):
+            shutil.rmtree(self.yard.folder, ignore_errors=True)
+        return sum(one.under_way for one in rest)

@@ -7,25 +7,25 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kern import plain
 from kern.checks import result
-from kern.config import Gate
+from kern.config import FILE, Gate, Worktree
 from kern.errors import KernError, UsageError
-from kern.fleet import lent, work
 from kern.fleet.work import Job, Work
 from kern.git import history, refs, repository
 from kern.git.repository import Repo
-from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
-from kern.pipeline import facts, preflight, project, session, settle
+from kern.git.shadow import PROMPTS
+from kern.model import LEARNINGS, SPEC, Marker, Stage
+from kern.pipeline import preflight, project, session
 from kern.pipeline.site import Leave, Site
 from kern.spec.file import Documents
 from kern.spec.parse import parse
@@ -38,6 +38,11 @@ PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
 _LACKS = "commit it, or have [worktree] copy or setup bring it (kern help settings)"
 _OTHER = "it may need the path or the branch of your tree"
+_INCLUDE = ".worktreeinclude"
+_COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
+_COPY_S = 600.0
+# Where Python and builds keep paths of what was installed or configured.
+_NAMING = ("*.pth", "*.egg-link", "__editable__*", "CMakeCache.txt")
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
 _ONE_BY_ONE = threading.Lock()  # git adds and removes them
 _STOPPING: dict[str, bool] = {}  # runs whose kerns here are to end; True: at once
@@ -63,7 +68,7 @@ class Yard:
 def yard(site: Site) -> Yard:
     """Raises UsageError where a worktree cannot get what it is to have. A room shows all of it."""
     repo, wanted = site.repo, site.caller.settings.worktree
-    brought = () if site.rooms.mounted else lent.copied(repo, wanted)
+    brought = () if site.rooms.mounted else copied(repo, wanted)
     # GitPython's processes and git's answering one belong to the thread that lands.
     own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
     return Yard(own, (site.scope.folder / FOLDER).resolve(), repo.root, brought)
@@ -93,16 +98,16 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
             here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, str(place), commit)
         tree = repository.open_at(place, reading=True)
     tree.git("clean", "-ffdq")
-    lent.bring(here.repo.root, here.brought, tree.root, here.folder)
+    _bring(here, tree)
     if (tree.root / ".gitmodules").exists():
         tree.git("submodule", "update", "--init", "--recursive", "--quiet")
     return tree
 
 
 def numbers(here: Yard) -> dict[int, str]:
-    """Of those that git knows, each with the branch that it is on. Not all of them are there."""
+    """Of those that git knows, each with the work branch that it is on. Not all are there."""
     place = re.escape(str(here.place("")))
-    row = rf"(?m)^worktree {place}(\d+)\nHEAD \w+\n(?:branch refs/heads/(.*))?"
+    row = rf"(?m)^worktree {place}(\d+)\nHEAD \w+\n(?:branch refs/heads/(kern/work/.*))?"
     listed = here.repo.text("worktree", "list", "--porcelain")
     return {int(number): branch for number, branch in re.findall(row, f"{listed}\n")}
 
@@ -118,6 +123,86 @@ def remove(here: Yard, number: int, base: Path | None = None) -> None:
             workspace.remove(folder)
 
 
+# ---------------------------------------------------------------- what git does not bring
+
+
+def documents(site: Site, spec: str) -> tuple[tuple[str, str], ...]:
+    """What a worktree has as the person's tree has it now."""
+    prompts = sorted((site.repo.root / PROMPTS).glob("*"))
+    paths = [LEARNINGS, FILE, *(f"{PROMPTS}/{one.name}" for one in prompts)]
+    texts = ((path, site.documents.read(path)) for path in paths)
+    # SPEC.md last: where it has the task in progress, all is there.
+    return (*((path, text) for path, text in texts if text is not None), (SPEC, spec))
+
+
+def equip(tree: Repo, texts: Iterable[tuple[str, str]]) -> None:
+    for name, text in texts:
+        (tree.root / name).parent.mkdir(parents=True, exist_ok=True)
+        Documents(tree.root).write(name, text)
+
+
+def copied(home: Repo, settings: Worktree) -> tuple[str, ...]:
+    """Paths in the person's tree that git ignores, whole folders by their names. Raises UsageError
+    for what is not there, and where what is copied, or what Python and node find, would have gates
+    judge that tree.
+    """
+    paths = list[str]()
+    for path in settings.copy:
+        if not (names := _ignored(home, f"--exclude=/{path}")):
+            what = f"worktree.copy in kern.toml names {path}: git ignores nothing there"
+            raise UsageError(what, hint="take it out; what is committed each worktree has")
+        paths += names
+    if (home.root / _INCLUDE).is_file():
+        paths += _ignored(home, f"--exclude-from={_INCLUDE}")
+    for lead in _back(home.root, [home.root / path for path in paths]):
+        raise UsageError(
+            f"{lead} leads back to your tree: a worker would test your code",
+            hint="have [worktree] setup make it, and neither copy it nor have it on PATH: "
+            'setup = "python3 -m venv .venv && .venv/bin/pip install -e ."',
+        )
+    return tuple(dict.fromkeys(paths))
+
+
+def _ignored(home: Repo, named: str) -> list[str]:
+    listing = ("ls-files", "-z", "--others", "--ignored", "--directory", named)
+    chosen = home.git(*listing)
+    ignored = home.run("check-ignore", "-z", "--stdin", stdin=chosen)[1] if chosen else b""
+    return [path.rstrip("/") for path in os.fsdecode(ignored).split("\0")[:-1]]
+
+
+def _back(root: Path, copies: Iterable[Path]) -> Iterator[str]:
+    """Variables, links, editable installs and configured builds that lead to the tree."""
+    for name in ("PYTHONPATH", "NODE_PATH"):
+        places = map(Path, os.environ.get(name, "").split(os.pathsep))
+        yield from (name for place in places if place.is_relative_to(root))
+    above = (Path(one).parent for one in os.environ.get("PATH", "").split(os.pathsep))
+    pythons = [*above, Path.home() / ".local"]
+    sites = (site for one in pythons for site in one.glob("lib/python3*/site-packages"))
+    names = [f"--include={name}" for name in _NAMING]
+    for place in map(str, (*copies, *sites)):
+        leads = ("(", "-lname", str(root), "-o", "-lname", f"{root}/*", ")")
+        links = ("find", place, *leads, "!", "-lname", f"{place}/*")
+        for argv in (links, ("grep", "-rlwF", *names, "-e", str(root), "--", place)):
+            yield from os.fsdecode(process.heard(argv, _COPY_S)[1]).splitlines()
+
+
+def _bring(here: Yard, tree: Repo) -> None:
+    """As the person's are by now, each whole or not at all."""
+    for path in here.brought:
+        source, target = here.repo.root / path, tree.root / path
+        if target.parent != target.parent.resolve():
+            continue  # it leads out
+        with TemporaryDirectory(dir=here.folder) as folder:
+            part = os.path.join(folder, "part")
+            code, output = process.capture([*_COPY, str(source), part], _COPY_S)
+            if code:
+                raise KernError(f"cannot copy {source}: {plain.last(output)}", hint=AGAIN)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(target):
+                os.rename(target, os.path.join(folder, "old"))
+            os.rename(part, target)
+
+
 # ---------------------------------------------------------------- for gates of what lands
 
 
@@ -131,8 +216,8 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
         return
     tree = make(here, PROVING, site.repo.head().commit, "--detach")
     try:
-        lent.equip(tree, lent.documents(site, site.documents.read(SPEC) or ""))
-        with _session(site, tree) as apart:
+        equip(tree, documents(site, site.documents.read(SPEC) or ""))
+        with session_in(site, tree) as apart:
             apart.caller.programs, apart.caller.check_requests = site.caller.programs, lambda: None
             if apart.rooms.place:
                 apart.rooms.place.save = lambda known, now: None  # what gates leave is nobody's
@@ -143,7 +228,7 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
         remove(here, PROVING, site.scope.base)
 
 
-def _session(site: Site, tree: Repo) -> AbstractContextManager[Site]:
+def session_in(site: Site, tree: Repo) -> AbstractContextManager[Site]:
     options = replace(site.options, leave=Leave(trusted=True))
     how = {"empty": True, "commits": False, "paid": False, "lands": True}
     return session.begin(tree.root, options, site.sink, **how)
@@ -215,7 +300,7 @@ def _made(here: Yard, job: Job) -> Repo:
     if job.failed:  # its kern finds it, as that of an earlier attempt
         attempt = json.loads(job.failed)["kern"]["attempt"]
         workspace.replace(scope.stage_file(Stage.IMPLEMENT, attempt), job.failed.encode())
-    lent.equip(tree, job.documents)
+    equip(tree, job.documents)
     return tree
 
 
@@ -262,65 +347,3 @@ def read(tree: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
     if code < 0:
         fault, hint = f"its kern was ended by signal {-code}", ""
     return Work(job, code, commit, under_way, spec, learned, fault * bool(code), hint)
-
-
-# ---------------------------------------------------------------- what an earlier run has left
-
-
-def begun(site: Site) -> list[tuple[Key, str, str]]:
-    """Tasks of SPEC.md with the names and the newest commits of their work branches."""
-    keys, ids = [one.key for one in site.documents.spec()[1].tasks], site.repo.store
-    named = [(key, work.branch(site.scope.branch, key)) for key in keys]
-    return [(*one, tip) for one in named if (tip := ids.id(f"refs/heads/{one[1]}"))]
-
-
-def left(site: Site, here: Yard) -> Iterator[Work]:
-    """Finished, or half done, of tasks in SPEC.md; anything else is kept at a ref, and goes."""
-    repo, own = site.repo, (site.caller.run, site.scope.branch, (), site.options.words)
-    keys = {branch: key for key, branch, _ in begun(site)}
-    trees = {branch: number for number, branch in numbers(here).items()}
-    for branch in dict.fromkeys((*keys, *trees)):
-        if not (tip := repo.store.id(f"refs/heads/{branch}")):
-            continue
-        number = trees.setdefault(branch, 1 + max(trees.values(), default=0))
-        tree, one = of(here, number) or make(here, number, branch), history.commit(repo, tip)
-        key = keys.get(branch) or _owner(tree, branch, site.scope.branch)
-        base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
-        done = read(tree, Job(key, base, branch, number, *own))
-        if done.commit or (done.under_way and branch in keys):
-            yield done
-        else:
-            drop(site, here, done.job)
-
-
-def _owner(tree: Repo, branch: str, onto: str) -> Key:
-    """Whose work branch that is, as the worktree's SPEC.md has it."""
-    keys = [one.key for one in parse(Documents(tree.root).read(SPEC) or "").tasks]
-    return next((key for key in keys if work.branch(onto, key) == branch), Key("", branch))
-
-
-def drop(site: Site, here: Yard, job: Job, landed: str = "") -> None:
-    """The work branch goes; what was done there and has not `landed` is kept at a ref."""
-    repo, tree, ref = site.repo, of(here, job.worker), f"refs/heads/{job.branch}"
-    if tree and refs.start(tree, job.branch):
-        tree.git("symbolic-ref", "HEAD", ref)
-        with _session(site, tree) as there:
-            settle.undo(there, facts.look(there))
-    tip = repo.store.id(ref)
-    if tip not in ("", landed) and repo.run("merge-base", "--is-ancestor", tip, "HEAD")[0]:
-        kept = site.keep(job.key, "finished", repo.tree(tip), tip)
-        site.warn(f"{job.branch} has work that does not land: it is saved as {kept}")
-    if tip:
-        refs.delete(repo, ref)
-
-
-def tidy(site: Site, here: Yard, *, told: bool) -> int:
-    """What is finished, or in progress in its worktree, stays; how many are in progress. `told`: of
-    files there, which stay too.
-    """
-    rest = [*left(site, here)]
-    for number in numbers(here).keys() - {one.job.worker for one in rest}:
-        remove(here, number, None if told else site.scope.base)
-    if not (rest or told):
-        shutil.rmtree(here.folder, ignore_errors=True)
-    return sum(one.under_way for one in rest)

@@ -64,7 +64,7 @@ def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
     if branch := repo.head().branch:
         yield preflight.lands(repo, branch)
     if several:
-        yield told(options.jobs, options.scheduler)
+        yield f"at once: {told(options.jobs, options.scheduler)}"
     who = "workers" if several else "tasks"
     sandbox = isolation.foreseen(repo, preflight.person_settings(repo.root))
     apart = several or isolation.rooms(sandbox, repo, settings)

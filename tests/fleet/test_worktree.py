@@ -10,7 +10,7 @@ import pytest
 
 from kern.config import Worktree
 from kern.errors import UsageError
-from kern.fleet import lent, work, worktree
+from kern.fleet import work, worktree
 from kern.fleet.work import Job
 from kern.fleet.worktree import Yard
 from kern.git import repository
@@ -75,7 +75,7 @@ def test_a_worktree_gets_what_is_named_for_each_task_and_no_link_is_followed(
     git("commit", "--quiet", "--message=settings")
     for name in ("conf/tracked", "conf/new", "unignored"):
         (repo / name).write_text("changed\n")
-    names = lent.copied(yard.repo, Worktree(copy=("conf",)))
+    names = worktree.copied(yard.repo, Worktree(copy=("conf",)))
     assert names == ("conf/x.local", "secret1")
     yard, conf = replace(yard, brought=names), yard.place(2) / "conf"
     came = worktree.carry_out(yard, job(git, repo))
@@ -145,7 +145,7 @@ def test_no_copy_and_no_python_in_use_leads_back(
     wanted = Worktree(copy=(".venv",) * copy)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{f':{repo}/.venv/bin' * (not copy)}")
     if not found or ("CMake" in found and not copy):
-        assert lent.copied(yard.repo, wanted) == (".venv",) * copy
+        assert worktree.copied(yard.repo, wanted) == (".venv",) * copy
         return
     with pytest.raises(UsageError, match=f"{found}.* leads back to your tree: a worker would"):
-        lent.copied(yard.repo, wanted)
+        worktree.copied(yard.repo, wanted)
