@@ -27,6 +27,7 @@ from kern.system import process
 
 FILE = "events.jsonl"
 VERSION = 1
+Warn = Callable[[str], None]
 NIGHT = 1 << 21  # bytes at the end: some 500 tasks
 _PAUSE_S = 6 * 3600.0  # at most between two runs of a night
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
@@ -135,17 +136,11 @@ def now() -> str:
 # ---------------------------------------------------------------- read
 
 
-def load(
-    path: Path, warn: Callable[[str], None] = lambda text: None, size: int = 0
-) -> list[dict[str, Any]]:
+def load(path: Path, warn: Warn = lambda text: None, size: int = 0) -> list[dict[str, Any]]:
     """Its records in order, or those in so many bytes at the end; that lines cannot be read is
     said.
     """
-    try:
-        data = _since(path, size=size)
-    except OSError as exc:
-        warn(f"without the journal {path}: {exc.strerror}")
-        return []
+    data = _since(path, size=size, warn=warn)
     *whole, last = data.split(b"\n")  # it may be in the middle of being written
     records, skipped = read(whole[len(data) == size :])  # of a part the first is only an end
     if skipped:
@@ -198,13 +193,16 @@ class Follower:
         return [*new.values()]
 
 
-def _since(path: Path, begin: int = 0, size: int = 0) -> bytes:
-    """What stands there from this byte on, or in so many at its end; nothing where there is no
-    file.
-    """
-    with contextlib.suppress(FileNotFoundError), open(_opened(path, os.O_RDONLY), "rb") as file:
-        file.seek(max(os.fstat(file.fileno()).st_size - size, 0) if size else begin)
-        return file.read()
+def _since(path: Path, begin: int = 0, size: int = 0, warn: Warn = lambda text: None) -> bytes:
+    """What stands there from this byte on, or in so many at its end."""
+    try:
+        with open(_opened(path, os.O_RDONLY), "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - size, 0) if size else begin)
+            return file.read()
+    except FileNotFoundError:
+        pass
+    except OSError as exc:
+        warn(f"without the journal {path}: {exc.strerror}")
     return b""
 
 

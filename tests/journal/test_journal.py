@@ -84,7 +84,7 @@ def test_two_worktrees_write_one_journal_and_two_clones_lines_are_one(
 
 @pytest.mark.parametrize("there", ["folder", "fifo", "link"])
 def test_a_journal_that_cannot_be_written_stops_no_paid_work(
-    repo: Path, fake: Fake, inline: Inline, there: str
+    repo: Path, fake: Fake, inline: Inline, kern: Kern, there: str
 ) -> None:
     place = store.place(repo / ".git")
     place.parent.mkdir()
@@ -93,6 +93,10 @@ def test_a_journal_that_cannot_be_written_stops_no_paid_work(
     ran = inline(1)
     assert ran.code == 0
     assert ran.err.count("cannot be written") == 1
+    assert store.Follower(place).new() == []
+    looked = kern("log")
+    assert (looked.code, looked.out) == (0, "")
+    assert f"without the journal {place}: " in looked.err
 
 
 def test_the_log_can_be_narrowed(
