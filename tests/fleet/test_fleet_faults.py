@@ -45,20 +45,3 @@ def test_a_task_whose_kern_is_killed_again_and_again_needs_a_person_and_is_resum
     assert fake.stages.count("research") == 1
     assert "next: kern -j 2 1 takes the other open task\n" in ran.out
     assert left_over(git) == []
-
-
-def test_a_branch_switched_under_the_run_ends_it_and_nothing_is_lost(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
-) -> None:
-    spec(repo, git, "one")
-    fake.script(implement=[{**IMPLEMENT, "sleep": 3}])
-    run = background("-j", "2")
-    wait_for(lambda: fake.stages.count("implement") == 1)
-    git("switch", "--quiet", "--create", "other")
-    out, err = run.communicate(timeout=120)
-    assert run.returncode == 1, out + err
-    assert "the branch was switched under the run: main to other" in err
-    git("switch", "--quiet", "main")
-    assert kern("-j", "2").code == 0
-    assert git("log", "--format=%s", "main").splitlines().count("do the task") == 1
-    assert left_over(git) == []

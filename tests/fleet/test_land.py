@@ -119,20 +119,6 @@ def test_a_branch_that_moves_or_is_rewritten_is_landed_upon(project: Project, gi
     assert len(project.gates) == 3
 
 
-def test_documents_that_git_ignores_are_written_on_the_disk_alone(
-    project: Project, git: Git
-) -> None:
-    (project.root / ".gitignore").write_text("SPEC.md\nLEARNINGS.md\n")
-    sh(project.root, "git rm -q --cached SPEC.md", "git add -A", "git commit -qm ignore")
-    (project.root / "LEARNINGS.md").write_text("## 2025-01-01 - mine\n\nMy own.\n")
-    works = [project.work(t, f"touch {t}.txt", learned=f"About {t}.") for t in TASKS[:2]]
-    assert project.land(*works) == [LANDED] * 2
-    assert git("show", "--format=", "--name-only", "HEAD") == "two.txt"
-    assert (project.root / "SPEC.md").read_text().count("[x]") == 2
-    learned = (project.root / "LEARNINGS.md").read_text()
-    assert [learned.count(one) for one in ("My own.", "About one.", "About two.")] == [1, 1, 1]
-
-
 # ---------------------------------------------------------------- gates, where they have no room
 
 

@@ -61,24 +61,6 @@ def test_in_a_sandbox_a_worker_tests_its_own_tree_whatever_leads_back(
     assert left_over(git) == []
 
 
-def test_plain_kern_goes_on_with_what_many_at_once_have_left(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
-) -> None:
-    spec(repo, git, "one", "two", "three")
-    slow = {**IMPLEMENT, "sleep": 60}
-    fake.script(implement=[IMPLEMENT, slow, IMPLEMENT])
-    first = background("-j", "2", "2")
-    wait_for(lambda: fake.stages.count("commit") == 1 and fake.stages.count("implement") == 2)
-    first.kill()
-    first.wait()
-    ran = kern("--until-done")
-    assert ran.code == 2 and "kern -j 4 goes on with it" in ran.err
-    ran = kern("3", "0")
-    assert ran.code == 0, ran.said
-    assert left_over(git) == [] and fake.stages.count("research") == 3
-    assert git("log", "--format=%s").splitlines().count("do the task") == 3
-
-
 @pytest.mark.parametrize("how", ["at once", "stop"])
 def test_all_end_at_once_or_with_their_stages_and_the_next_run_goes_on(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, how: str

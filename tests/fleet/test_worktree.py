@@ -51,6 +51,8 @@ def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     assert worktree.make(yard, 2, name).head().branch == name
     (root / ".git").unlink()  # something else lies there
     assert worktree.make(yard, 2, name).head().branch == name
+    git("switch", "-qc", "mine", cwd=root)
+    assert worktree.numbers(yard) == {2: ""}, "no work branch: nothing of it is taken away"
     worktree.remove(yard, 2)
     assert not root.exists() and len(git("worktree", "list").splitlines()) == 1
 
@@ -94,24 +96,6 @@ def test_a_worktree_gets_what_is_named_for_each_task_and_no_link_is_followed(
     git("update-index", "--assume-unchanged", "conf/tracked", cwd=conf.parent)
     worktree.make(yard, *again)
     assert not any((tmp_path / "away").iterdir())
-
-
-def test_hooks_that_git_does_not_track_run_in_a_worktree(
-    repo: Path, git: Git, fake: Fake, yard: Yard
-) -> None:
-    folder = repo / ".husky/_"
-    folder.mkdir(parents=True)
-    (folder / ".gitignore").write_text("*\n")
-    (folder / "h").write_text("echo no secrets; exit 1\n")
-    hook = folder / "pre-commit"
-    hook.write_text('#!/bin/sh\n. "$PWD/.husky/_/h"\n')
-    hook.chmod(0o755)
-    git("add", "--all")
-    git("commit", "--quiet", "--allow-empty", "--message=hooks")
-    git("config", "core.hooksPath", ".husky/_")
-    came = worktree.carry_out(yard, job(git, repo))
-    assert came.commit == ""
-    assert "the pre-commit hook refused" in came.fault and came.under_way
 
 
 # ---------------------------------------------------------------- what leads back
