@@ -94,7 +94,7 @@ class Journal:
         """What the branch's runs recorded since the evening's first: no long pause lies between
         them. In order.
         """
-        others = (one for one in load(self.path, size=NIGHT) if one["run"] != self.head["run"])
+        others = (one for one in load(self.path, size=8 * NIGHT) if one["run"] != self.head["run"])
         records = ordered([*others, *self.own])
         runs, began = set(), moment(now())
         for run in reversed(fold(records).runs.values()):

@@ -247,7 +247,8 @@ def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Pa
         {**end, "task": "Beta"},
         {**AT_WORK, "did": "end", "task": "Alpha", "cost_usd": 50.0, "tokens": {"in": 10}},
     )
-    for seq, lie in enumerate(lies, 100):
+    attempt = {"kind": "attempt", "task": "Delta", "attempt": 1, "reason": "red", "run": "w1"}
+    for seq, lie in enumerate((*lies, {**attempt, "fleet": "main01", "worker": 1}), 100):
         row = {"v": 1, "id": f"w{seq}", "time": store.now(), "run": "main01", "seq": seq, **lie}
         store.append(journal.path, store.line(row))
     for _ in range(3 * store.NIGHT // 4_000):
@@ -258,6 +259,7 @@ def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Pa
     journal(events.RunEnded(done, **facts))
     assert shown[1] == "1 done, 1 open; $3.00 (API-equivalent), 900 tokens, 1 min"
     assert not [line for line in shown if "Alpha" in line or "Beta" in line]
+    assert "  Delta" in shown  # however much was written since
 
 
 def test_what_an_agent_was_refused_is_cut(tmp_path: Path) -> None:
