@@ -25,7 +25,6 @@ from tests.kit.stable import Ran, Stable
 
 HERE = Path(__file__).parent
 PATIENCE_S = 120.0  # for what ends in a second or two where nothing else is at work
-BUSY = 5  # times as long as on an idle machine is still at once
 
 
 def heed_signals() -> None:

@@ -284,7 +284,6 @@ class Talk:
     fault: str = ""
     again: str = ""
     error: KernError | None = None
-    seconds: float = 0.0
     transcript: str = ""
     acts: tuple[str, ...] = ()  # calls that were shown while it ran
 
@@ -316,7 +315,6 @@ def ask(
     by = Choice(cli.model, agent=cli.name)
     prompt = Prompt(role, (by,), text or heading(role), contract)
     talk = Talk()
-    began = time.monotonic()
     try:
         said = caller.call(prompt, task="add a greeting", attempt=1, again=lambda: False)
         talk.reply, talk.fault = (said.reply, said.fault) if said else (None, "")
@@ -324,7 +322,6 @@ def ask(
         talk.error = error
     except Pause:
         pass
-    talk.seconds = time.monotonic() - began
     talk.again = next((one.reason for one in events if isinstance(one, StageRetried)), "")
     talk.acts = tuple(call for one in events if isinstance(one, Acted) for call in one.act.calls)
     place = caller.scope.transcript(role)

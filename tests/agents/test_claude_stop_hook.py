@@ -4,13 +4,11 @@ import json
 import os
 import shlex
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from kern.agents import claude_stop_hook
-from tests.conftest import BUSY
 
 pytestmark = pytest.mark.slow
 Gates = list[tuple[str, str, float]]
@@ -71,9 +69,7 @@ def test_a_claim_is_one_however_it_is_marked(said: str) -> None:
 
 
 def test_a_gate_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    began = time.monotonic()
     told = ends([("gate slow", f"(sleep 60; touch {tmp_path}/late) & sleep 60", 0.5)])
-    assert time.monotonic() - began < 6 * BUSY
     assert "not done after 0.5 s" in told
     assert not (tmp_path / "late").exists()
     assert not subprocess.run(["pgrep", "-f", f"{tmp_path}/late"], capture_output=True).stdout

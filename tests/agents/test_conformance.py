@@ -176,7 +176,6 @@ def test_a_key_that_is_refused_says_how_to_log_in(cli: Cli, serve: Serve, repo: 
     assert isinstance(talk.error, KernError), talk
     assert f"{cli.name} is not logged in" in str(talk.error)
     assert talk.error.hint == cli.agent.login
-    assert talk.seconds < 60
 
 
 def test_a_model_that_is_not_there_is_named(cli: Cli, serve: Serve, repo: Path) -> None:
@@ -190,7 +189,6 @@ def test_a_limit_ends_the_call_at_once(cli: Cli, serve: Serve, repo: Path) -> No
     serve(research=[cli.limit])
     talk = ask(cli, repo, Stage.RESEARCH)
     assert isinstance(talk.error, LimitReached), talk
-    assert talk.seconds < 60
     assert left_over() == []
 
 
@@ -222,7 +220,6 @@ def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
     for most in (6, 30):  # a slow machine needs longer until there is silence
         talk = ask(cli, repo, Stage.RESEARCH, most=most)
         assert "timed out" in talk.again, talk
-        assert talk.seconds < most + 40
         assert left_over() == []
         if server.requests:
             break

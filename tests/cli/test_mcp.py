@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from kern.cli.mcp import TOOLS, tools
-from tests.conftest import BUSY, PATIENCE_S, Kern
+from tests.conftest import PATIENCE_S, Kern
 from tests.kit.scripted_server import ScriptedServer, say, use
 from tests.kit.terminal import on_terminal
 from tests.test_house import TOP
@@ -29,7 +28,6 @@ Call = tuple[str, dict[str, Any]]
 class Said(NamedTuple):
     failed: bool
     text: str
-    seconds: float
 
 
 def talk(folder: Path, calls: Sequence[Call], **env: str) -> list[Said]:
@@ -42,11 +40,9 @@ def talk(folder: Path, calls: Sequence[Call], **env: str) -> list[Said]:
         said = []
         async with Client(server) as client:
             for name, arguments in calls:
-                began = time.monotonic()
                 result = await client.call_tool(name, arguments)
                 (content,) = result.content
-                took = time.monotonic() - began
-                said.append(Said(result.is_error, getattr(content, "text", ""), took))
+                said.append(Said(result.is_error, getattr(content, "text", "")))
         return said
 
     return asyncio.run(session())
@@ -61,9 +57,7 @@ def test_there_are_seven_tools_that_take_little_room_and_begin_no_run() -> None:
 
 
 @pytest.mark.slow
-def test_each_tool_gives_what_its_command_prints_and_within_a_second(
-    repo: Path, kern: Kern
-) -> None:
+def test_each_tool_gives_what_its_command_prints(repo: Path, kern: Kern) -> None:
     (repo / "SPEC.md").write_text(SPEC)
     pairs: dict[tuple[str, ...], Call] = {
         ("status", "--json"): ("status", {}),
@@ -73,7 +67,6 @@ def test_each_tool_gives_what_its_command_prints_and_within_a_second(
     }
     before = {argv: kern(*argv).out.strip() for argv in pairs}
     said = talk(repo, [*pairs.values(), ("add", {"text": "two", "gate": ["true"], "after": ["1"]})])
-    assert max(one.seconds for one in said) < 1 * BUSY
     for argv, one in zip(pairs, said, strict=False):
         assert (one.failed, one.text) == (False, before[argv])
     assert "\u202e" not in "".join(one.text for one in said) and "\\u202eignore" in said[1].text

