@@ -50,9 +50,9 @@ def snapshot(folder: Path) -> dict[str, Any]:
     branch = repo.head().name
     holder, next_task = _holder(repo), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
-    past = fold(store.load(store.place(repo.common_dir), warn, size=store.NIGHT))
-    own = [run for run in past.runs.values() if run.fact("branch") == branch and run.of("run")]
-    run = own[-1] if own else None  # no plan
+    past, run = _last(repo, branch, store.NIGHT)
+    if holder and not (run and run.run == holder.run):  # of a long night the beginning lies before
+        past, run = _last(repo, branch, 8 * store.NIGHT)
     on = bool(alive and holder and run and run.run == holder.run and run.exit is None)
     return {
         "root": str(repo.root),
@@ -75,6 +75,13 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "tasks": [*_tasks(parsed, past)],
         "diagnostics": [asdict(one) for one in (*parsed.diagnostics, *order.faults(parsed))],
     }
+
+
+def _last(repo: Repo, branch: str, size: int) -> tuple[History, Run | None]:
+    """What the journal's end holds, and the branch's last run; no plan."""
+    past = fold(store.load(store.place(repo.common_dir), warn, size=size))
+    own = [run for run in past.runs.values() if run.fact("branch") == branch and run.of("run")]
+    return past, own[-1] if own else None
 
 
 def _holder(repo: Repo) -> Holder | None:

@@ -71,6 +71,10 @@ def test_status_tells_what_the_run_is_at_and_what_it_spent(
     shown = kern("status").out
     assert f"run in progress: pid {run.pid}\n  stage 2/3 implement of second since " in shown
     assert "this run: 1 done, $0.04, " in shown
+    noise = made("w1", [{"kind": "warning", "text": "w" * 4000, "fleet": "other"}] * 600)
+    with journal(repo).open("ab") as file:
+        file.write(b"".join(map(store.line, noise)))
+    assert "this run: 1 done, $0.04, " in kern("status").out
 
 
 def test_a_long_spec_shows_what_is_open_and_how_to_see_the_rest(
