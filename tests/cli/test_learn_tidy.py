@@ -41,6 +41,8 @@ def test_a_dry_run_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) ->
     fake.script(planner=[{"result": CHANGES}])
     ran = kern("learn", "--tidy", "-n")
     assert (ran.code, text(repo)) == (0, LEARNINGS)
+    (call,) = fake.calls
+    assert call["argv"][call["argv"].index("--tools") + 1] == "Read,Glob,Grep,Task"
     assert "State is kept in SQLite" in ran.out
     place = Path(kern("path").out.strip()) / "tidy.md"
     assert f"LEARNINGS.md is unchanged; the answer: {place}" in ran.out

@@ -63,6 +63,15 @@ def test_what_stood_there_is_kept_and_said_but_not_for_caches(
     assert "what stood there is kept in " in said[0]
 
 
+@pytest.mark.parametrize("end", [{"kill": "parent"}, {"result": "NEEDS_ANSWER: which a.txt?"}])
+def test_however_the_attempt_ends(own: Path, fake: Fake, kern: Kern, end: Step) -> None:
+    fake.script(implement=[{"run": ["echo KEY=theirs > .env; rm data/dev.sqlite"], **end}, GOOD])
+    kern("1", "0")
+    ran = kern("1", "0")
+    assert (own / ".env").read_text() == "KEY=mine\n", ran.said
+    assert (own / "data/dev.sqlite").read_text() == "rows\n"
+
+
 def test_after_a_success_what_changed_is_said_once_with_its_copy(
     own: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
