@@ -99,7 +99,8 @@ class Rooms:
 
     def _seen(self, head: Head, over: Path, *under: Path) -> wall.Room:
         room, home, git = self.room, self.room.home, self.room.place / "git"
-        shadow.lay(self.repo, git, head, room.index, home.git_dir)
+        with workspace.reported(git):
+            shadow.lay(self.repo, git, head, room.index, home.git_dir)
         shared = tuple(shadow.shared(self.repo, home.git_dir))
         documents = tuple(home.root / name for name in DOCUMENTS)
         tree = wall.Tree(home.root, home.git_dir, home.common_dir, documents=documents)
