@@ -80,8 +80,9 @@ def noted(text: str, task: Task, came: str, theirs: Task) -> str:
 def without(text: str, notes: Iterable[Note]) -> str:
     """Take the lines of notes out, with their line ends."""
     numbers = {number for one in notes for number in range(one.line, one.end + 1)}
-    lines = enumerate(text.split("\n"), 1)
-    return "\n".join(line for number, line in lines if number not in numbers)
+    lines = text.split("\n")
+    rest = "\n".join(line for number, line in enumerate(lines, 1) if number not in numbers)
+    return rest.removesuffix("\r") if len(lines) in numbers else rest
 
 
 def replayed(text: str, theirs: str, key: Key) -> str:
@@ -133,4 +134,5 @@ def insert(text: str, after: int, new: Sequence[str]) -> str:
 
 
 def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    """That of most lines."""
+    return "\r\n" if 2 * text.count("\r\n") > text.count("\n") else "\n"

@@ -50,6 +50,14 @@ def test_the_research_note_has_the_form_of_the_readme() -> None:
     assert found[2].endswith("…")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_note_goes_with_its_line_and_comes_back_as_it_was(end: str) -> None:
+    text = f"- [ ] a{end}- [ ] b{end}  > **Attempt 1:** no"
+    bare = edit.without(text, under(text, 1)[1].notes)
+    assert bare == f"- [ ] a{end}- [ ] b"
+    assert edit.annotate(bare, under(bare, 1)[1], ["> **Attempt 1:** no"]) == text
+
+
 # -------------------------------------------------------------------- subtasks
 
 
@@ -74,6 +82,7 @@ def test_a_subtask_that_is_there_already_is_not_added_again() -> None:
         ("# Tasks\r\n", "# Tasks\r\n\r\n- [ ] a\r\n"),
         ("# T\r\n- [x] old", "# T\r\n- [x] old\r\n- [ ] a"),
         ("- [x] old\n\nprose\n", "- [x] old\n- [ ] a\n\nprose\n"),
+        ("- [x] old\n\npasted\r\n", "- [x] old\n- [ ] a\n\npasted\r\n"),
     ],
 )
 def test_the_first_task_of_a_text_stands_at_its_end(text: str, new: str) -> None:
