@@ -117,7 +117,7 @@ def _since(here: Place, base: str, head: Head) -> tuple[Commit, ...]:
 
 
 def _done(here: Place, commits: tuple[Commit, ...], key: Key, own_sha: str = "") -> Commit | None:
-    """The commit that ticks the task: the one that kern `made`, else a person's, the newest."""
+    """The commit that ticks the task: kern's, of that `own_sha`, else a person's, the newest."""
     done = [commit for commit in reversed(commits) if ticks(here.repo, commit, key)]
     own = next((commit for commit in done if commit.sha == own_sha), None)
     if own or not done:

@@ -57,7 +57,7 @@ def key(name: str, command: str, hold: Hold) -> str:
 
 
 def login(sandbox: Sandbox, program: Program) -> Iterator[Check]:
-    """None where the agent does not tell, or is not logged in outside either."""
+    """Nothing where the agent does not tell, or is not logged in outside either."""
     agent, place = program.agent, program.command
     if agents.is_own(agent) and agent.status and not agents.login(agent, place).fault:
         asks = "sh", "-c", _ELSEWHERE, place, *agent.status

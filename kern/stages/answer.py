@@ -283,9 +283,7 @@ def paths(text: str) -> list[str]:
 
 
 def is_foreign(text: str, source: str) -> bool:
-    """Whether all files that it names are those of an example, which what is `given` is not
-    about.
-    """
+    """Whether all files that it names are those of an example, which the `source` is not about."""
     files = paths(text)
     return FOREIGN not in source and bool(files) and all(FOREIGN in path for path in files)
 

@@ -142,7 +142,7 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
 
 
 def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tuple[Choice, ...]:
-    """Who runs it, and who stands in. `named`: by the front matter; kern's own name models of the
+    """Who runs it, and who stands in. `own`: the file is the project's; kern's name models of the
     usual agent.
     """
     front = choice if own else replace(choice, agent=protocol.DEFAULT)
