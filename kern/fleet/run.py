@@ -136,7 +136,8 @@ class Fleet(loop.Loop):
             base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
             job = Job(key, base, branch, number, self.caller.run, self.branch)
             done = worktree.read(tree, replace(job, options=self.options.words))
-            if done.commit or (done.under_way and branch in keys):
+            # What is half done here no other machine goes on with.
+            if done.commit or (done.under_way and branch in keys and not self.afar):
                 yield done
             else:
                 self._release(done.job)

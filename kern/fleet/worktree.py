@@ -91,13 +91,13 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
     again: what git ignores stays in it. Raises KernError.
     """
     tree, place = of(here, number), here.place(number)
-    if not tree or tree.run("checkout", "--quiet", "--force", *head, commit)[0]:
+    moved = tree and not tree.run("checkout", "--quiet", "--force", *head, commit)[0]
+    if not tree or not moved or tree.run("clean", "-ffdq")[0]:
         workspace.own_folder(here.folder, parents=True)
         remove(here, number)  # something else lies there, or git knows of what lay there
         with _ONE_BY_ONE:
             here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, str(place), commit)
         tree = repository.open_at(place, reading=True)
-    tree.git("clean", "-ffdq")
     _bring(here, tree)
     if (tree.root / ".gitmodules").exists():
         tree.git("submodule", "update", "--init", "--recursive", "--quiet")
