@@ -260,6 +260,18 @@ def test_a_document_comes_back_from_the_disk_byte_for_byte(
 # -------------------------------------------------------------------- answers and transcripts
 
 
+def test_a_file_that_never_comes_to_rest_is_given_up(tmp_path: Path) -> None:
+    (tmp_path / SPEC).write_text("- [ ] a\n")
+
+    def change(text: str, _: Spec) -> str:
+        (tmp_path / SPEC).write_text(text + "x")
+        return text + "y"
+
+    with patience(10), pytest.raises(KernError, match="changes faster than it can be written"):
+        Documents(tmp_path).edit(change)
+    assert "y" not in (tmp_path / SPEC).read_text()
+
+
 @law
 def test_any_answer_is_read_as_something_harmless(chance: random.Random) -> None:
     text = said(chance)
