@@ -1,6 +1,6 @@
 """Claude Code, called as `claude -p`: flags that bind, and the shape of its output.
 
-Facts measured with 2.1.197 and 2.1.329 against a scripted API.
+Facts measured with 2.1.197 and 2.1.332 against a scripted API.
 """
 
 import json
@@ -14,6 +14,7 @@ from kern.model import Act, Stage
 
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
 _SEALED = ("--setting-sources", "user", "--strict-mcp-config", "--permission-mode", "dontAsk")
+_SETTINGS = {"claudeMdExcludes": ["**/AGENTS.md"]}  # kern hands it on, without what it says of kern
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 _TOO_LARGE = ("prompt_too_long", "blocking_limit", "image_error")
 
@@ -28,7 +29,8 @@ def start(call: Call) -> Start:
     argv += ["--model", call.model] if call.model else []
     argv += ["--max-budget-usd", f"{call.budget:.4f}"] if call.budget else []
     argv += ["--append-system-prompt-file", call.contract] if call.contract else []
-    argv += ["--settings", json.dumps(claude_stop_hook.settings(call.gates))] if call.gates else []
+    hooks = claude_stop_hook.settings(call.gates) if call.gates else {}
+    argv += ["--settings", json.dumps(_SETTINGS | hooks)]
     argv += ("--permission-mode", "bypassPermissions") if works else _SEALED
     argv += ("--allowedTools", "WebSearch", "WebFetch") if call.role is Stage.RESEARCH else ()
     # `@path` would inline files, also from outside; in implement the same variable would take away

@@ -1,6 +1,6 @@
 """Codex, called as `codex exec --json`: its sandbox as the limits of a role, and its output.
 
-Facts measured with 0.169.0 against a scripted Responses API.
+Facts measured with 0.171.0 against a scripted Responses API.
 """
 
 import json

@@ -1,6 +1,6 @@
 """pi, called as `pi -p --mode json`: flags that bind, and what it prints.
 
-Facts measured with 0.74.2 against a scripted API.
+Facts measured with 0.74.2 and 1.6.0 against a scripted API.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,9 @@ def start(call: Call) -> Start:
     argv += ["--model", call.model] if call.model else []
     effort = {"max": "xhigh"}.get(call.effort, call.effort)
     argv += ["--thinking", effort] if effort else []
-    argv += ["--tools", ",".join(AGENT.offers(call.role)), *(() if free else _UNTOUCHED)]
+    # Beside a name of that kind none of what a server offers is left.
+    tools = [*AGENT.offers(call.role), *([] if free else ["mcp__none"])]
+    argv += ["--tools", ",".join(tools), *(() if free else _UNTOUCHED)]
     argv += ["--append-system-prompt", call.contract] if call.contract or not free else []
     return Start(["sh", "-c", _SHORT, "pi", *argv], AGENT.env)
 

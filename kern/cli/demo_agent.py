@@ -82,9 +82,9 @@ def _write(name: str, text: str) -> None:
 
 def _sent_back(answer: str) -> str:
     """What the Stop hook of its settings says, as claude would run it; empty where it may end."""
-    if "--settings" not in sys.argv:
-        return ""
     settings = json.loads(sys.argv[sys.argv.index("--settings") + 1])
+    if "hooks" not in settings:
+        return ""
     (hook,) = settings["hooks"]["Stop"][0]["hooks"]
     request = json.dumps({"last_assistant_message": answer, "session_id": os.getpid()})
     done = subprocess.run(

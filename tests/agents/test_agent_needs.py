@@ -29,7 +29,7 @@ def passes(variable: str, names: tuple[str, ...]) -> bool:
         ("codex", {"CODEX_HOME": "/c"}, "/c/auth.json", "/c/AGENTS.md"),
         ("gemini", {"GEMINI_CLI_HOME": "/g"}, "/g/.gemini/oauth_creds.json", "/g/.gemini/skills"),
         ("opencode", {"XDG_DATA_HOME": "/d"}, "/d/opencode/auth.json", "/h/.cache/opencode/bin"),
-        ("pi", {}, "/h/.pi/agent/auth.json", "/h/.pi/agent/models.json"),
+        ("pi", {}, "/h/.pi/agent/auth.json", "/h/.pi/agent/mcp.json"),
     ],
 )
 def test_its_login_and_its_settings(
@@ -48,6 +48,12 @@ def test_no_history_of_a_person_is_among_them(name: str) -> None:
     for word in ("history", "projects", "sessions", "transcripts", "snapshots", ".claude.json"):
         assert word not in told
     assert all(path.startswith("/h/.") for path in (*found.login, *found.settings))
+
+
+def test_where_pi_is_to_read_alone_no_server_offers_it_a_tool() -> None:
+    pi = protocol.find("pi")
+    assert "read,grep,find,ls,mcp__none" in pi.start(Call("pi", Stage.RESEARCH, "")).argv
+    assert "read,bash,edit,write,grep,find,ls" in pi.start(Call("pi", Stage.IMPLEMENT, "")).argv
 
 
 def test_of_a_file_with_histories_claude_gets_its_key_alone() -> None:
