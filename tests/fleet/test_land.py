@@ -83,15 +83,8 @@ def test_spec_md_that_a_person_edits_meanwhile_keeps_every_line(project: Project
     own = git("diff", "--", "own.txt"), git("diff", "--cached", "--", "own.txt")
     spec.write_text(spec.read_text() + "- [ ] six\n")
     assert project.land(*works) == [LANDED] * 2
-    lines = [
-        "# Plan",
-        "- [x] one",
-        "- [x] two",
-        "  mine",
-        "- [ ] three",
-        "- [ ] four",
-        "- [ ] five",
-    ]
+    text = "# Plan\n- [x] one\n- [x] two\n  mine\n- [ ] three\n- [ ] four\n- [ ] five\n"
+    lines = text.splitlines()
     assert spec.read_text().splitlines() == [*lines, "- [ ] six"]
     for place in ("HEAD", ""):
         assert git("show", f"{place}:SPEC.md").splitlines() == [*lines, "- [ ] six"]
