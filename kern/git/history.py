@@ -12,7 +12,7 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import environment
 from kern.git.environment import GitFailed
-from kern.git.repository import Change, Repo
+from kern.git.repository import Repo
 from kern.system import waits
 
 _SIGNING_S = 60.0  # for one signature
@@ -100,10 +100,6 @@ def patch(repo: Repo, commit: str) -> str:
         return ""
     diff = repo.git("diff-tree", "--patch", "--no-ext-diff", "--no-textconv", commit)
     return repo.git("patch-id", "--stable", stdin=diff).decode().partition(" ")[0]
-
-
-def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
-    return repo.changed(commit.parents[0], commit.sha) if commit.parents else {}
 
 
 def marked(repo: Repo, word: str) -> set[str]:

@@ -33,11 +33,6 @@ class StartRef:
     held: tuple[str, ...] = ()  # commits of trees that must last as long
 
 
-def are_below(repo: Repo, *names: str) -> bool:
-    """Whether there is a ref below one of these names."""
-    return bool(repo.text("for-each-ref", "--count=1", "--format=%(refname)", *names))
-
-
 def start(repo: Repo, branch: str) -> StartRef | None:
     """The one of a branch of this working tree. Raises KernError where it is broken."""
     ref = f"{_below(repo)}{branch}/@"
