@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from kern.spec import notes
 from kern.spec.order import select
 from kern.spec.parse import Task
 from kern.spec.parse import parse as read
 from kern.stages.briefs import task_text
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, Kern
 
 
 def spec(repo: Path) -> str:
@@ -84,3 +86,21 @@ def test_an_agent_that_asks_without_end_comes_to_an_end(
     assert any("research: it asked more than 3" in str(one) for one in ran.events)
     assert spec(repo).count("it asked more than 3 questions") == 4  # attempts, and the skip
     assert spec(repo).count("**Question:**") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "what is the answer? c?"), ("x" * 301, "at most 300 characters, not 301")],
+)
+def test_an_answer_stands_below_the_open_question_and_what_is_none_is_refused(
+    repo: Path, kern: Kern, text: str, said: str
+) -> None:
+    before = (
+        "- [ ] a\r\n\t> **Question:** b?\r\n\t> **Answer:** c\r\n\t> **Question:** c?\r\n\tmine\r\n"
+    )
+    (repo / "SPEC.md").write_bytes(before.encode())
+    ran = kern("answer", "1", text)
+    assert ran.code == 2 and said in ran.err and (repo / "SPEC.md").read_bytes() == before.encode()
+    assert kern("answer", "1", "one", "word").code == 0
+    after = before.replace("c?\r\n", "c?\r\n\t> **Answer:** one word\r\n")
+    assert (repo / "SPEC.md").read_bytes() == after.encode()

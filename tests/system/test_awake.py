@@ -51,7 +51,7 @@ def test_it_is_gone_with_the_run_however_that_ends(
     wait_for(lambda: fake.stages == ["research"])
     assert living(noted)
     run.kill()
-    run.communicate(timeout=PATIENCE_S)
+    assert SAID in "".join(run.communicate(timeout=PATIENCE_S))
     wait_for(lambda: not living(noted))
 
 

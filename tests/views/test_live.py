@@ -106,3 +106,13 @@ def test_a_pipe_gets_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.fullmatch(
         r"\S+ \S+ stage 2/3 implement, attempt 2 for 0 s, no sign of life for 2 min 10 s", beat
     )
+
+
+def test_of_a_workers_records_only_what_tells_is_said() -> None:
+    """A run says how it ends without a commit: once is enough."""
+    console = Console(out=(pipe := io.StringIO()))
+    common = {"worker": 2, "time": "", "run": "r", "task": "t"}
+    console.of_worker({**common, "kind": "limit", "text": "resets at noon"})
+    skipped = {"kind": "work", "did": "skipped", "detail": "no luck", "commit": ""}
+    console.of_worker({**common, **skipped})
+    assert [line[22:] for line in pipe.getvalue().splitlines()] == ["2  resets at noon  (t)"]
