@@ -12,6 +12,7 @@ from kern.model import Act, Cost, Need, Outcome, Question, Result, Role
 
 Record = Mapping[str, Any]
 _LONGEST = 4000  # characters of a text from outside
+_MOST = 100  # of such texts in one value
 # The sentence of each kind of record, with its values and the computed ones; a part in brackets
 # only where there is the value.
 SAYS: Mapping[str, str] = {
@@ -78,7 +79,7 @@ def _kept(value: object) -> object:
         case str():
             return value[:_LONGEST]
         case tuple():
-            return [_kept(one) for one in value]
+            return [_kept(one) for one in value[:_MOST]]
     return value
 
 
