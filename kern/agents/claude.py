@@ -14,7 +14,9 @@ from kern.model import Act, Stage
 
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
 _SEALED = ("--setting-sources", "user", "--strict-mcp-config", "--permission-mode", "dontAsk")
-_SETTINGS = {"claudeMdExcludes": ["**/AGENTS.md"]}  # kern hands it on, without what it says of kern
+# By it claude reads AGENTS.md, which kern hands on without what that says of kern; to exclude the
+# file would take `@AGENTS.md` out of CLAUDE.md as well.
+_SETTINGS = {"enabledPlugins": {"cc-plugin-agents-md@builtin": False}}
 _TOKENS = {kind: f"{kind}_tokens" for kind in transcript.KINDS}
 _TOO_LARGE = ("prompt_too_long", "blocking_limit", "image_error")
 

@@ -69,8 +69,8 @@ def test_every_stage_is_a_fresh_process_that_prints_its_transcript_as_json(stage
     assert found["--output-format"] == ["stream-json"]
     assert found["--model"] == ["opus"]
     assert {"--verbose", "--no-session-persistence"} <= found.keys()
-    # Since 2.1.332 it would read one by itself, with what it says of kern.
-    assert json.loads(found["--settings"][0]) == {"claudeMdExcludes": ["**/AGENTS.md"]}
+    off = {"cc-plugin-agents-md@builtin": False}  # it would read AGENTS.md, with kern's own part
+    assert json.loads(found["--settings"][0]) == {"enabledPlugins": off}
     assert not found.keys() & {"--dangerously-skip-permissions", "--resume", "--continue", "--bare"}
     assert options(stage, "/p/c.md")["--append-system-prompt-file"] == ["/p/c.md"]
     assert "--append-system-prompt-file" not in found

@@ -165,6 +165,11 @@ def test_what_a_person_s_agents_are_told_of_kern_its_own_do_not_read(
     server = serve(implement=[bash("true"), say("ok")])
     assert ask(cli, repo, Stage.IMPLEMENT).reply
     assert "TRAPPED" not in json.dumps([one.body for one in server.requests])
+    if cli.agent.guidance:
+        (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
+        server = serve(implement=[say("ok")])
+        assert ask(cli, repo, Stage.IMPLEMENT).reply
+        assert "TRAPPED" in json.dumps([one.body for one in server.requests]), "it names it"
 
 
 # -------------------------------------------------------------------- faults
