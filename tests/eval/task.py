@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 Files = Mapping[str, str]
 Change = Mapping[str, str | None]  # None: the file goes
-NO_CHANGE: Change = {}
 _TEST_FILE = re.compile(r"(^|/)tests?(/|_|\.)|[_.]test\.|[._]spec\.")
 
 
