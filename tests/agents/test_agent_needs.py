@@ -102,15 +102,6 @@ def test_a_provider_of_one_s_own_stands_in_the_settings(
     assert not variable or variable in found.variables
 
 
-def test_a_list_of_models_that_opencode_fetched_is_among_its_settings() -> None:
-    place = "/h/.cache/opencode/models.json"
-    found = places.needs(
-        protocol.find("opencode").places, {}, "/h", lambda path: "{}" if path == place else ""
-    )
-    assert place in found.settings
-    assert place not in needs("opencode").settings, "without one it has a list of its own"
-
-
 def test_a_command_that_prints_claude_s_key_is_named() -> None:
     def texts(path: str) -> str:
         return '{"apiKeyHelper": "pass show k"}' if path == "/h/.claude/settings.json" else "{"
