@@ -136,10 +136,11 @@ class Room:
                 with contextlib.suppress(OSError):
                     when = time_ns() if path in edited else os.lstat(theirs).st_mtime_ns
                     os.utime(self.tree / path, ns=(when, when), follow_symlinks=False)
-            names = os.fsencode("\0".join(["", *there]))
-            with self.recent.open("ab") as file:
-                file.write(names)
-            self.repo.run(*_EXACTLY, "update-index", "-z", "--stdin", stdin=names[1:], env=self.env)
+            if names := os.fsencode("\0".join(there)):
+                with self.recent.open("ab") as file:
+                    file.write(b"\0" + names)
+                refresh = (*_EXACTLY, "update-index", "-z", "--stdin")
+                self.repo.run(*refresh, stdin=names, env=self.env)
             # The next one names these as well, whatever they are like by then.
             self.home.update_index(dict.fromkeys(edited), now)
             with contextlib.suppress(FileNotFoundError):  # of a clone that has checked out nothing
