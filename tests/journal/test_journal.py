@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,17 @@ def test_the_log_can_be_narrowed(
         ran = kern("log", *wrong)
         assert (ran.code, ran.out) == (2, "")
         assert f"nothing in the journal matches {wrong[0]} 'nope'" in ran.err
+
+
+def test_the_log_is_followed(
+    repo: Path, fake: Fake, inline: Inline, background: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    assert inline(1).code == 0
+    follower = background("log", "-f", "--json")
+    assert follower.stdout and follower.stdout.readline()
+    (repo / "SPEC.md").write_text("- [ ] one more\n")
+    assert inline(1).code == 0
+    assert any("one more" in line for line in follower.stdout)
 
 
 def test_who_follows_gets_what_a_runs_workers_write_from_then_on_each_once(tmp_path: Path) -> None:

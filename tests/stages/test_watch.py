@@ -13,6 +13,14 @@ def growing_at(path: Path) -> Watch:
     return Watch(claude.AGENT, Stage.IMPLEMENT, path, lambda event: None, process.unwatched)
 
 
+def test_a_line_is_told_once_and_whole(tmp_path: Path) -> None:
+    growing = growing_at(path := tmp_path / "out")
+    path.write_bytes(b"one\ntw")
+    assert growing.lines() == [b"one"]
+    path.write_bytes(b"one\ntwo\n")
+    assert growing.lines() == [b"two"]
+
+
 def test_of_a_burst_only_the_newest_lines_are_told_and_memory_stays_small(tmp_path: Path) -> None:
     path = tmp_path / "out"
     growing = growing_at(path)

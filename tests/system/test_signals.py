@@ -12,7 +12,8 @@ from kern.errors import Exit
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, survivors, wait_for
 
 STAY = "sh -c 'echo $$ >> \"$FAKE_CLAUDE/pids\"; exec sleep 300'"
-SPREAD = [f"{STAY} &", f"setsid nohup {STAY} &", STAY]
+DEAF = STAY.replace("echo", 'trap "" INT TERM; echo', 1)
+SPREAD = [f"{STAY} &", f"setsid nohup {STAY} &", DEAF]
 
 
 def test_a_closed_terminal_ends_a_run_with_its_own_exit_code(repo: Path, fake: Fake) -> None:
@@ -25,8 +26,11 @@ def test_a_closed_terminal_ends_a_run_with_its_own_exit_code(repo: Path, fake: F
     sent = b""
     while b"stage 2/3" not in sent:
         sent += os.read(ours, 1 << 16)
+    wait_for(lambda: len(survivors(fake.folder / "pids")) == len(SPREAD))
     os.close(ours)
     kern.send_signal(signal.SIGHUP)
+    wait_for(lambda: len(survivors(fake.folder / "pids")) < len(SPREAD))
+    kern.send_signal(signal.SIGINT)  # an impatient person
     assert kern.wait(PATIENCE_S) == 128 + signal.SIGHUP
     assert survivors(fake.folder / "pids") == []
 
