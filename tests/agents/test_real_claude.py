@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -244,3 +245,24 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
     ]
     assert "broke its limits" not in ran.err and "took" in ran.out
     assert not (Path.home() / ".bashrc").exists()
+
+
+def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
+    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "made-up")
+    reset = int(time.time()) + 2
+    told = {"status": "rejected", "reset": str(reset), "representative-claim": "five_hour"}
+    error = {"type": "rate_limit_error", "message": "This would exceed your rate limit."}
+    limit = {
+        "status": 429,
+        "body": {"type": "error", "error": error},
+        "headers": {f"anthropic-ratelimit-unified-{name}": told[name] for name in told},
+    }
+    work = [[limit], [bash("echo hello > hi.txt"), DONE]]
+    server = serve(research=[READY], implement=work, commit=[say("greet")])
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.err
+    assert "You've hit your session limit" in ran.out and time.time() > reset
+    assert begun(server) == ["research", "implement", "implement", "commit"]
