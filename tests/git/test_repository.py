@@ -120,6 +120,16 @@ def edited(found: Repo, **files: str | None) -> str:
     )
 
 
+def test_a_merge_guesses_no_move_whatever_a_person_has_set(repo: Path, git: Git) -> None:
+    git("config", "merge.directoryRenames", "true")
+    found = repository.open_at(repo)
+    one, two = (Entry("100644", found.blob(b"%d\n" % number * 9)) for number in range(2))
+    base, moved = (found.tree_with("", {f"{d}/a": one, f"{d}/b": two}) for d in ("old", "new"))
+    more = found.tree_with(base, {"old/c": one})
+    merged, conflicts = history.merge(found, base, moved, more)
+    assert (conflicts, found.content(merged, "old/c")) == ([], b"0\n" * 9)
+
+
 # ---------------------------------------------------------------- the branch
 
 
