@@ -67,7 +67,7 @@ def begin(
     preflight.demand(preflight.of_repository(repo, commits=commits))
     programs = agents.ready(crew, repo.root) if paid else {}
     name, run = repo.head().name, secrets.token_hex(8)
-    copies = repo.common_dir / "kern" / "run" / repo.worktree / name
+    copies = repo.git_dir / "kern" / "run" / name  # of a worktree they go with it
     scope = replace(workspace.scope(repo.root, name), copies=copies)
     plan = isolation.wanted(repo, programs.values(), own)
     if paid:

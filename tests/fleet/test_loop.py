@@ -24,9 +24,10 @@ def spec(repo: Path, git: Git, *tasks: str, more: str = "") -> None:
 
 
 def left_over(git: Git) -> list[str]:
-    """Of worktrees, work branches and start refs; each is to be gone at the end."""
+    """Of worktrees, work branches, start refs, stage files; each is to be gone at the end."""
     refs = git("for-each-ref", "--format=%(refname)", "refs/heads/kern", "refs/kern/start")
-    return [*git("worktree", "list").splitlines()[1:], *refs.split()]
+    files = [*Path(git("rev-parse", "--absolute-git-dir")).glob("kern/run/*/*-[0-9]")]
+    return [*git("worktree", "list").splitlines()[1:], *refs.split(), *map(str, files)]
 
 
 @needs_bwrap
