@@ -62,6 +62,7 @@ class InPlace(Room):
             self.set_repositories_aside()
             if now not in self._known:
                 self.save(self._known[-1], now)
+            self.repo.git("read-tree", "--reset", now, env=self.env)  # what is ignored goes as well
             self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
             rules = f"core.excludesFile={self._write_rules()}"
             self.repo.git("-c", rules, "clean", "-fdq", "--", ":/", env=self.env)
