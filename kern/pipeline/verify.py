@@ -258,7 +258,7 @@ def _doubt(
     if not touched:
         return "", None
     red = list[Result]()
-    tree = site.repo.tree_with(site.repo.bare(new), back)
+    tree = site.repo.tree_with(new, back)
     for gate, end in zip(gates, ends, strict=False):
         if not end.red:
             again = project.run_gate(site, gate, tree, red_before=False, how=_AS_BEFORE)
