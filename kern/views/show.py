@@ -72,8 +72,12 @@ def _stages(scope: Scope, text: str) -> dict[Stage, StageRecord]:
 
 def _files(repo: Repo, commit: str) -> list[str]:
     """What the commit changed, as git lists it; nothing where git does not have it any more."""
-    how = ("--format=", "--name-status", "--no-renames", "--end-of-options")
-    return repo.run("show", *how, commit)[1].decode("utf-8", "replace").splitlines()
+    how = ("show", "--format=", "--name-status", "--no-renames", "--end-of-options")
+    return (
+        repo.run("-c", "core.quotePath=false", *how, commit)[1]
+        .decode("utf-8", "replace")
+        .splitlines()
+    )
 
 
 # ---------------------------------------------------------------- in words
