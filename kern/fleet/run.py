@@ -328,7 +328,7 @@ class Fleet(loop.Loop):
         site, key, own = self.site, done.job.key, history.commit(self.repo, done.commit)
         site.documents.edit(lambda text, _: work.noted(text, key, done.spec))
         failed = landing.give_back(site, key, own, refused, head).written
-        kept = self.repo.commit_object(refused.tree, (head,), "to be mended\n")
+        kept = self.repo.commit_object(refused.tree, (head, done.commit), "to be mended\n")
         if task := site.documents.spec()[1].find(key):
             self.again.append(self._job(task, done.job.worker, kept, failed))
 

@@ -26,7 +26,8 @@ class Job:
     # Path and text: SPEC.md and what HEAD has otherwise.
     documents: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
-    kept: str = ""  # the commit with the work that is to be mended; empty: there is none
+    # With the tree that is to be mended, on top of `base` and of what does not land.
+    kept: str = ""
     failed: str = ""  # the stage file that tells of that, which this attempt mends
 
 

@@ -280,7 +280,8 @@ def carry_out(here: Yard, job: Job) -> Work:
     try:
         tree = of(here, job.worker)
         begun = read(tree, job) if tree else Work(job)
-        if begun.commit:
+        refused = history.commit(here.repo, job.kept).parents if job.kept else ()
+        if begun.commit and begun.commit not in refused:
             return begun
         if not tree or not begun.under_way:
             tree = _made(here, job)

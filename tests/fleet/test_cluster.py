@@ -135,7 +135,7 @@ def test_a_worker_with_another_kern_says_so_and_looks_at_nothing(repo: Path) -> 
     assert not (repo.parent / "kern").exists()
 
 
-def test_a_killed_task_is_resumed_and_on_a_new_base_begun_anew(
+def test_a_killed_task_is_resumed_and_on_a_new_base_or_refused_begun_anew(
     repo: Path, git: Git, fake: Fake, central: Path
 ) -> None:
     good = {"run": ["echo work > work.txt"], "result": "Wrote it.\n\nSUCCESS"}
@@ -148,8 +148,13 @@ def test_a_killed_task_is_resumed_and_on_a_new_base_begun_anew(
     (repo / "own.txt").write_text("theirs\n")
     git("commit", "--quiet", "--all", "--message=moved")
     asked = replace(asked, base=git("rev-parse", "HEAD"))
-    assert git("rev-parse", f"{carry.carry_out(asked).commit}^") == asked.base
+    commit = carry.carry_out(asked).commit
+    assert git("rev-parse", f"{commit}^") == asked.base
     assert fake.stages[4:] == ["research", "implement", "commit"]
+    # Its gates were red where it lands.
+    parents = ("-p", "HEAD", "-p", commit)
+    kept = git("commit-tree", "HEAD^{tree}", *parents, "-m", "to be mended")
+    assert carry.carry_out(replace(asked, kept=kept)).commit and len(fake.stages) > 7
 
 
 def test_attempts_come_along_and_none_here_is_overwritten(
