@@ -38,6 +38,7 @@ TRIES = 3  # of one task whose kern was ended by something else
 _TURN_S = 0.1  # between two looks
 _GRACE_S = 5.0  # an agent is ended by its own kern
 _FAULTS: dict[int, type[KernError]] = {Exit.LIMIT: LimitReached, Exit.USAGE: UsageError}
+_SPAN = "since", "until", "seconds"
 _ENDS = {str(one): one for one in Outcome if one is not Outcome.DONE}
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
 # Other machines: what carries out a job there, and raises nothing that a worker can be to blame
@@ -183,9 +184,9 @@ class Fleet(loop.Loop):
             did = record.get("did")
             match record["kind"]:
                 case "outage" if bool(self.away) == (did == "over"):  # each worker waits by itself
-                    self.away = self.away or record["since"]
-                    span = self.away, record["until"], record["seconds"]
-                    self.sink(Outage(record["text"], *span, int(did != "over")))
+                    since, until, waited = (record.get(name) or 0.0 for name in _SPAN)
+                    self.away, text = self.away or since, record.get("text", "")
+                    self.sink(Outage(text, self.away, until, waited, int(did != "over")))
                     self.away *= did != "over"
                 case "work":
                     self.ends[str(record.get("branch"))] = record

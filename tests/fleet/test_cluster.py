@@ -20,6 +20,7 @@ from kern.git.repository import open_at
 from kern.journal import store as journal
 from kern.model import Key
 from tests.conftest import PATIENCE_S, Fake, Git, wait_for
+from tests.fleet.landings import Project
 from tests.kit.cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
@@ -111,9 +112,8 @@ def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
 ) -> None:
     """Where its answer got lost on the way, too. No path travels."""
     carry = Watched(repo)
-    (asked,) = jobs(repo, git, 1)
     kept = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "kept")
-    asked = replace(asked, kept=kept)
+    asked = replace(jobs(repo, git, 1)[0], kept=kept)
     carry.times = 2
     came = carry.carry_out(asked)
     assert (came.code, came.fault, came.under_way) == (0, "", False)
@@ -151,10 +151,8 @@ def test_a_killed_task_is_resumed_and_on_a_new_base_or_refused_begun_anew(
     commit = carry.carry_out(asked).commit
     assert git("rev-parse", f"{commit}^") == asked.base
     assert fake.stages[4:] == ["research", "implement", "commit"]
-    # Its gates were red where it lands.
-    parents = ("-p", "HEAD", "-p", commit)
-    kept = git("commit-tree", "HEAD^{tree}", *parents, "-m", "to be mended")
-    assert carry.carry_out(replace(asked, kept=kept)).commit and len(fake.stages) > 7
+    refused = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-p", commit, "-m", "to be mended")
+    assert carry.carry_out(replace(asked, kept=refused)).commit and len(fake.stages) > 7
 
 
 def test_attempts_come_along_and_none_here_is_overwritten(
@@ -178,18 +176,18 @@ def test_a_worker_is_believed_no_other_commit_no_other_ref_and_no_other_task(
     root = git("commit-tree", "HEAD^{tree}", "-m", "a root")
     git("push", "-q", "kern", f"{root}:refs/heads/{asked.branch}", f"{root}:{mine}")
     record = {"v": 1, "id": "0", "time": "2026-01-01T00:00:00Z", "run": "r", "seq": 1}
-    record |= {"kind": "work", "fleet": "run1", "branch": asked.branch}
-    others = [
-        {**record, "id": "1", "branch": "main"},
-        {**record, "id": "2", "text": "x" * 2_000_000},
-    ]
+    record |= {"kind": "outage", "fleet": "run1", "branch": asked.branch}
+    others = {**record, "branch": "main"}, {**record, "text": "x" * 2_000_000}
     told = [f"refs/heads/{asked.branch}", f"{mine[:-1]}*", "refs/heads/main", mine]
-    answer = {"code": 0, "refs": told, "journal": [record, *others]}
+    answer = {"code": 0, "refs": told, "journal": [*others, record]}
     came = carry._take(asked, answer)
     assert (came.commit, came.fault) == ("", "")
     assert git("rev-parse", asked.branch) == root, "what it made is kept"
     assert git("rev-parse", mine) == git("rev-parse", "HEAD") == git("rev-parse", "main")
-    assert [one["id"] for one in journal.load(journal.place(repo / ".git"))] == ["0"]
+    assert journal.load(journal.place(repo / ".git")) == [record]
+    fleet = Project(repo).fleet()
+    fleet.journal = journal.Follower(journal.place(repo / ".git"), "run1", begin=0)
+    fleet._follow()  # an outage that does not say since when ends nothing
 
 
 def test_a_remote_that_is_not_there_is_told(repo: Path, git: Git) -> None:

@@ -107,12 +107,11 @@ def test_a_rebase_beside_the_run_is_waited_for(
     repo: Path, git: Git, fake: Fake, background: Background
 ) -> None:
     spec(repo, git, "one", "two")
-    git("switch", "-qc", "side")
-    (repo / "own.txt").write_text("side\n")
-    git("commit", "-qam", "side")
-    git("switch", "-q", "main")
-    (repo / "own.txt").write_text("main\n")
-    git("commit", "-qam", "mine")
+    git("branch", "side")
+    for branch, message in (("side", "side"), ("main", "mine")):
+        git("switch", "-q", branch)
+        (repo / "own.txt").write_text(f"{branch}\n")
+        git("commit", "-qam", message)
     fake.script(implement=[{**IMPLEMENT, "sleep": 3}])
     run = background("-j", "2")
     wait_for(lambda: fake.stages.count("implement") == 2)

@@ -98,8 +98,6 @@ def test_a_worktree_gets_what_is_named_for_each_task_and_no_link_is_followed(
     assert not any((tmp_path / "away").iterdir())
 
 
-# ---------------------------------------------------------------- what leads back
-
 SITE = ".venv/lib/python3.11/site-packages"
 
 
