@@ -139,7 +139,7 @@ def _above(part: str, files: dict[str, dict[str, str]]) -> frozenset[str]:
 
 def _text(place: Path) -> str | None:
     """None where there is no file; of one that is too large its name alone tells."""
-    if not place.is_file():
+    if not os.path.isfile(place):  # or nobody may look
         return None
     large = place.stat().st_size > _MOST_TEXT or not os.access(place, os.R_OK)
     return "" if large else place.read_text("utf-8", "replace")
