@@ -97,14 +97,16 @@ def compare(
     rewrote: Callable[[Result], None] | None = None,
 ) -> Result:
     """How it ends on the tree, beside how it does on `head`, without the task. Raises KernError
-    where it did not know that yet, and no task may begin on that: then none is to blame.
+    where it did not know that yet, and no task may begin on that: then none is to blame; but not in
+    the middle of a run, which goes on then.
     """
     was = known(site, gate, head)
     end = run_gate(site, gate, tree, red_before=was.red if was else None, rewrote=rewrote)
     if was or not (end.red and gate.name):
         return end
     before = run_gate(site, gate, site.repo.tree(head), before=True)
-    if before.red and before.stops(site.options.allow_red, first=True):
+    first = not (rewrote and site.memory.checked)
+    if before.red and before.stops(site.options.allow_red, first=first):
         message, hint = result.refusal([before])
         where = f"that is {head[:7]}, without any task that waits to land"
         raise KernError(f"{message}\n{where}", hint=hint)
