@@ -59,7 +59,8 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             worktree.set_up(site)
         return None
     if not (options.jobs or where):
-        if not (fleet.begun(site) or (site.scope.folder / worktree.FOLDER).is_dir()):
+        there = (site.scope.folder / worktree.FOLDER).glob("*/.git")
+        if not (fleet.begun(site) or any(there)):
             return None
         if options.until_done:
             what = "an earlier kern -j was ended before all had landed"
@@ -76,5 +77,5 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
         ) from None
     with contextlib.closing(Cluster(where, site.repo)) as cluster:
         cluster.connect()  # or its fault is told before anything begins
-        jobs, there = cluster.count(options.jobs), (cluster.carry_out, cluster.stop)
-        return fleet.run(site, jobs, console.of_worker, there)
+        jobs, elsewhere = cluster.count(options.jobs), (cluster.carry_out, cluster.stop)
+        return fleet.run(site, jobs, console.of_worker, elsewhere)

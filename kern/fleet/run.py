@@ -368,7 +368,8 @@ class Fleet(loop.Loop):
         fault so do files that may be named in it.
         """
         rest, base = [*self._left()], None if self.fault else self.site.scope.base
-        for number in worktree.numbers(self.yard).keys() - {one.job.worker for one in rest}:
+        there = {worktree.PROVING, *worktree.numbers(self.yard)}
+        for number in there - {one.job.worker for one in rest}:
             worktree.remove(self.yard, number, base)
         if not (rest or self.fault):
             shutil.rmtree(self.yard.folder, ignore_errors=True)

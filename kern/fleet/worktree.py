@@ -225,7 +225,7 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
             yield apart
             site.caller.cost += apart.caller.cost
     finally:
-        remove(here, PROVING, site.scope.base)
+        remove(here, PROVING)  # not its logs, which are named
 
 
 def session_in(site: Site, tree: Repo) -> AbstractContextManager[Site]:
@@ -239,6 +239,7 @@ def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
     here = yard(site)
     absent = {*repository.outermost(site.repo), *preflight.uncommitted(site.repo)}
     absent = {path for path in absent if path.rstrip("/") not in here.brought}
+    remove(here, PROVING, site.scope.base)
     with fresh(site, here) as apart:
         tree = apart.repo.tree(apart.repo.head().commit)
         for gate in gates:
