@@ -15,7 +15,8 @@ were `asked`; the commits since (`log`) and what they changed (`tree`); `status`
 `learnings` and `yours` on the disk; what is `left` (processes, files in the home folder and that
 for temporary files); `shell`: commands and their output. `…` stands for anything in a line. What
 `then` does not name is as at the end of USUAL, where the story is `done`, else as it was before
-the first kern; an exit code that is not named is 0. A key above the rows holds for all of a table.
+the first kern; an exit code that is not named is 0, and 1 where its `line` says "need you". A key
+above the rows holds for all of a table.
 `pytest tests/scenarios --bless` writes what is there into the table, so that the review reads the
 difference.
 """
@@ -78,6 +79,8 @@ def differences(wanted: Row, there: Row) -> dict[str, str]:
 def wanted_of(row: Row, before: Row) -> Row:
     then: Row = row.get("then", {})
     unasked: Row = {"exit": 0, "line": [], "first": [], "shell": {}}
+    needed = [int("need you" in line) for line in as_list(then.get("line", []))]
+    unasked["exit"] = needed if len({*needed}) > 1 else max(needed, default=0)
     usual = ROWS[USUAL]["then"] if row.get("done") else {}
     return unasked | before | usual | then | {"yours": before["yours"] | then.get("yours", {})}
 
