@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from kern import __version__, plain
+from kern import __version__, models, plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
 from kern.config import FILE, Settings
@@ -134,6 +134,11 @@ def _gates(here: Here) -> Iterator[Check]:
         yield Check("hidden gate", "there is one")
 
 
+def _prompts(here: Here) -> Iterator[Check]:
+    by = {role: form.by.said(protocol.DEFAULT) for role, form in here.forms.items()}
+    yield Check("prompts", models.told(by))
+
+
 def _sandbox(here: Here) -> Iterator[Check]:
     """Which sandbox there is, and what an agent has in it."""
     repo = here.repo
@@ -167,5 +172,5 @@ def _trust(here: Here) -> Iterator[Check]:
 
 _CHECKS: dict[str, Callable[[Here], Iterator[Check]]] = {
     **{"kern": _kern, "repository": _repository, SPEC: _tasks, FILE: _gates},
-    **{"agent": _agents, "sandbox": _sandbox, "trust": _trust},
+    **{"prompts": _prompts, "agent": _agents, "sandbox": _sandbox, "trust": _trust},
 }

@@ -62,3 +62,7 @@ def test_a_problem_ends_with_2(repo: Path, kern: Kern) -> None:
     found = rows(kern)
     assert "but for tasks with gates of their own" in found["kern.toml"]["detail"]
     assert found["kern.toml"]["mark"] == "warning"
+    (repo / ".kern" / "prompts").mkdir(parents=True)
+    (repo / ".kern" / "prompts" / "1_research.md").write_text("---\nmodel: opus\n---\nLook.\n")
+    assert (bad := rows(kern)["prompts"])["mark"] == "problem"
+    assert "1_research.md lacks the placeholder" in bad["detail"]
