@@ -156,8 +156,7 @@ class Cluster:
             return Work(job, 1, fault=str(exc), hint=exc.hint)
         except (Exception, asyncio.CancelledError) as exc:
             why = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
-            lost = self._client.status != "running"
-            hint = f"is the scheduler {self.where} there?" * lost
+            hint = f"is the scheduler {self.where} there?" * (self._client.status != "running")
             return Work(job, 1, fault=f"no worker of the cluster has answered: {why}", hint=hint)
 
     def submit(self, text: str) -> Any:
@@ -182,10 +181,8 @@ class Cluster:
         tip = self.repo.store.id(branch) if branch in there else ""
         # Whatever else a worker pushes is kept as what does not land.
         commit = tip if tip and history.commit(self.repo, tip).parents[:1] == (job.base,) else ""
-        names = ("spec", "learnings", "fault", "hint")
-        texts = {name: str(answer.get(name) or "") for name in names}
-        under_way = answer.get("under_way") is True
-        return Work(job, int(answer["code"]), commit, under_way, **texts)
+        texts = {one: str(answer.get(one) or "") for one in ("spec", "learnings", "fault", "hint")}
+        return Work(job, int(answer["code"]), commit, answer.get("under_way") is True, **texts)
 
     def _take_away(self, *names: str) -> None:
         if names:

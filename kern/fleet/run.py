@@ -41,8 +41,7 @@ _FAULTS: dict[int, type[KernError]] = {Exit.LIMIT: LimitReached, Exit.USAGE: Usa
 _SPAN = "since", "until", "seconds"
 _ENDS = {str(one): one for one in Outcome if one is not Outcome.DONE}
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
-# Other machines: what carries out a job there, and raises nothing that a worker can be to blame
-# for; what stops those of a run, as `worktree.stop` does.
+# Other machines: what carries out a job there and raises nothing; what stops a run's kerns.
 Elsewhere = tuple[Callable[[Job], Work], Callable[..., None]]
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from kern import plain
 from kern.model import Key
 from kern.spec import edit, order
-from kern.spec.parse import Spec, Task, parse
+from kern.spec.parse import Kind, Spec, Task, parse
+
+_PERSONS = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.HELD, Kind.ANSWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,7 @@ class Job:
     # Path and text: SPEC.md and what HEAD has otherwise.
     documents: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
-    # With the tree that is to be mended, on top of `base` and of what does not land.
-    kept: str = ""
+    kept: str = ""  # the commit to be mended, on top of `base` and of what does not land
     failed: str = ""  # the stage file that tells of that, which this attempt mends
 
 
@@ -75,14 +76,20 @@ def ticked(text: str, key: Key, theirs: str) -> str:
     """With the task done and its notes in the worker's SPEC.md. A parent of which it was the last
     open subtask is done with it, unless it has checks that the worker did not see.
     """
-    parsed = parse(text := edit.replayed(text, theirs, key))
+    parsed = parse(text := edit.replayed(text, _kerns(theirs, key), key))
     task = parsed.find(key)
     return edit.tick(text, parsed, task, proved=False) if task else text
 
 
+def _kerns(theirs: str, key: Key) -> str:
+    """Without notes that a person writes, who may have changed or removed them meanwhile."""
+    task = parse(theirs).find(key)
+    return edit.without(theirs, task.of(*_PERSONS)) if task else theirs
+
+
 def noted(text: str, key: Key, theirs: str) -> str:
     """With the notes and the subtasks that the worker's SPEC.md has under the task, each once."""
-    parsed, new = parse(text), parse(theirs)
+    parsed, new = parse(text), parse(theirs := _kerns(theirs, key))
     task, other = parsed.find(key), new.find(key)
     if not (task and other):
         return text

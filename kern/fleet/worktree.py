@@ -61,7 +61,6 @@ class Yard:
         return self.folder / f"{self.repo.root.stem}-{number}"
 
     def log(self, number: int) -> Path:
-        """What its kern prints."""
         return self.folder / f"worker-{number}.log"
 
 
@@ -164,8 +163,7 @@ def copied(home: Repo, settings: Worktree) -> tuple[str, ...]:
 
 
 def _ignored(home: Repo, named: str) -> list[str]:
-    listing = ("ls-files", "-z", "--others", "--ignored", "--directory", named)
-    chosen = home.git(*listing)
+    chosen = home.git("ls-files", "-z", "--others", "--ignored", "--directory", named)
     ignored = home.run("check-ignore", "-z", "--stdin", stdin=chosen)[1] if chosen else b""
     return [path.rstrip("/") for path in os.fsdecode(ignored).split("\0")[:-1]]
 
@@ -261,8 +259,7 @@ def set_up(site: Site) -> None:
         return
     end = site.gates.beside(Gate("setup", command, settings.patience, room=False))
     if end.red:
-        why = result.refusal([end])[0]
-        raise UsageError(f"worktree.setup in kern.toml: {why}", hint=AGAIN)
+        raise UsageError(f"worktree.setup in kern.toml: {result.refusal([end])[0]}", hint=AGAIN)
     workspace.replace(mark, command.encode())
 
 

@@ -8,19 +8,14 @@ import pytest
 from kern.fleet import work
 from kern.fleet.work import choose
 from kern.model import Key
-from kern.spec.parse import Spec, parse
+from kern.spec.parse import parse
 from tests.conftest import Git
-
-
-def key(spec: Spec, text: str) -> Key:
-    return next(task.key for task in spec.tasks if task.text == text)
 
 
 def order(text: str, busy: Collection[str] = (), passed_over: Collection[str] = ()) -> list[str]:
     """All that can be handed out while nothing ends, in order."""
     spec = parse(text)
-    taken = {key(spec, one) for one in busy}
-    over = {key(spec, one) for one in passed_over}
+    taken, over = ({t.key for t in spec.tasks if t.text in of} for of in (busy, passed_over))
     found = []
     while task := choose(spec, taken, over):
         found.append(task.text)
@@ -51,6 +46,11 @@ def test_in_order_and_what_waits_waits(text: str, busy: Collection[str], found: 
 
 def test_what_this_run_has_passed_over_comes_last() -> None:
     assert order("- [ ] a\n- [ ] b\n- [ ] c\n", (), ("a", "b")) == ["c", "a", "b"]
+
+
+def test_of_a_person_s_notes_those_of_now_count() -> None:
+    mine, kerns = "- [ ] a\n  > **Gate:** new\n", "  > **Skipped:** no\n"
+    assert work.noted(mine, Key("", "a"), mine.replace("new", "old") + kerns) == mine + kerns
 
 
 def test_a_work_branch_is_told_by_task_and_by_the_branch_that_it_lands_on(
