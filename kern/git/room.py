@@ -49,6 +49,11 @@ class Room:
         workspace.remove(self.over)
         with workspace.reported(self.tree):
             out, written = self._read(tree)
+            if self.repo.is_set("core.sparsecheckout"):  # what a task changes outside of it
+                change = self.repo.changed(self.repo.head().commit, tree).items()
+                new = os.fsencode("\0".join(path for path, (_, now) in change if now))
+                anew = ("checkout-index", "-q", "--ignore-skip-worktree-bits", "-z", "--stdin")
+                self.repo.run(*anew, stdin=new, env=self.env)
             if proves or not written <= {*self.own}:
                 self._date(tree, written)
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
