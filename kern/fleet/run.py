@@ -74,8 +74,6 @@ def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -
 
 
 class Fleet(loop.Loop):
-    """One run of many at once."""
-
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self.caller, self.repo, self.yard = site.caller, site.repo, worktree.yard(site)

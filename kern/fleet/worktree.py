@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -117,7 +118,7 @@ def remove(here: Yard, number: int, base: Path | None = None) -> None:
     with _ONE_BY_ONE:
         workspace.remove(place)
         here.repo.run("worktree", "remove", "--force", "--force", str(place))
-    for folder in base.glob(f"{place.name}*") if base else ():
+    for folder in base.glob(f"{escape(place.name)}*") if base else ():
         if workspace.read(folder / ".root") == os.fsencode(place):
             workspace.remove(folder)
 
@@ -177,9 +178,10 @@ def _back(root: Path, copies: Iterable[Path]) -> Iterator[str]:
     pythons = [*above, Path.home() / ".local"]
     sites = (site for one in pythons for site in one.glob("lib/python3*/site-packages"))
     names = [f"--include={name}" for name in _NAMING]
+    own = escape(str(root))
     for place in map(str, (*copies, *sites)):
-        leads = ("(", "-lname", str(root), "-o", "-lname", f"{root}/*", ")")
-        links = ("find", place, *leads, "!", "-lname", f"{place}/*")
+        leads = ("(", "-lname", own, "-o", "-lname", f"{own}/*", ")")
+        links = ("find", place, *leads, "!", "-lname", f"{escape(place)}/*")
         for argv in (links, ("grep", "-rlwF", *names, "-e", str(root), "--", place)):
             yield from os.fsdecode(process.heard(argv, _COPY_S)[1]).splitlines()
 

@@ -19,9 +19,7 @@ def test_a_worktree_that_is_deleted_under_a_worker_is_made_anew(
     shutil.rmtree(first, ignore_errors=True)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 0, out + err
-    assert re.search(
-        r"worker \d: its worktree is gone: .*; its task is tried again: (one|two)", err
-    )
+    assert re.search(r"worker \d: its worktree is gone: .*; its task is tried again: \w+", err)
     assert (repo / "SPEC.md").read_text().count("- [x] ") == 2
     assert git("log", "--format=%s").splitlines().count("do the task") == 2
     assert left_over(git) == []
@@ -36,9 +34,7 @@ def test_a_task_whose_kern_is_killed_again_and_again_needs_a_person_and_is_resum
     ran = kern("-j", "2", "1")
     assert ran.code == 1, ran.said
     needs = ran.out.partition("Needs you:\n")[2]
-    assert needs.startswith(
-        "   1  one\n      its kern was ended by signal 9 3 times in a row (out of"
-    )
+    assert needs.startswith("   1  one\n      its kern was ended by signal 9 3 times in a row")
     assert "kern -j 2 resumes it" in needs
     ran = kern("-j", "2", "1")
     assert ran.code == 0, ran.said

@@ -13,8 +13,6 @@ from tests.sandbox.test_wall import needs_bwrap
 
 Background = Callable[..., "subprocess.Popen[str]"]
 RESEARCH = {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"}
-
-# Each writes a file of its own.
 IMPLEMENT = {"run": ["mktemp made-XXXXXX"], "result": "Wrote it.\n\nSUCCESS"}
 
 

@@ -101,6 +101,12 @@ def test_a_worktree_gets_what_is_named_for_each_task_and_no_link_is_followed(
 SITE = ".venv/lib/python3.11/site-packages"
 
 
+def test_what_leads_back_is_seen_whatever_the_path_holds(tmp_path: Path) -> None:
+    (folder := tmp_path / "a[b]/modules").mkdir(parents=True)
+    (folder / "x").symlink_to(tmp_path / "a[b]/src")
+    assert str(folder / "x") in worktree._back(folder.parent, [folder])
+
+
 @pytest.mark.parametrize(
     ("make", "found"),
     [
@@ -108,7 +114,6 @@ SITE = ".venv/lib/python3.11/site-packages"
         (f"echo 'MAPPING = \"{{root}}/src\"' > {SITE}/__editable___p.py", "__editable"),
         ("echo CMAKE_HOME_DIRECTORY:INTERNAL={root} > .venv/CMakeCache.txt", "CMakeCache.txt"),
         (f"echo {{root}}2/src > {SITE}/_p.pth; echo import os > {SITE}/r.pth", ""),
-        ("echo {root} > .venv/bin-activate", ""),
         (f"ln -s {{root}}/src {SITE}/installed", "installed"),
         (f"ln -s {{root}}2/src {SITE}/other; ln -s {{root}}/.venv/lib .venv/lib64", ""),
         ("PYTHONPATH", "PYTHONPATH"),
