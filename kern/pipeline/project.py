@@ -105,7 +105,8 @@ def compare(
     if was or not (end.red and gate.name):
         return end
     before = run_gate(site, gate, site.repo.tree(head), before=True)
-    first = not (rewrote and site.memory.checked)
+    taken = site.repo.bare(head) == site.repo.bare(tree)  # a person has committed the task's files
+    first = taken or not (rewrote and site.memory.checked)
     if before.red and before.stops(site.options.allow_red, first=first):
         message, hint = result.refusal([before])
         where = f"that is {head[:7]}, without any task that waits to land"
