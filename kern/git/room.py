@@ -49,11 +49,6 @@ class Room:
         workspace.remove(self.over)
         with workspace.reported(self.tree):
             out, written = self._read(tree)
-            if self.repo.is_set("core.sparsecheckout"):  # what a task changes outside of it
-                change = self.repo.changed(self.repo.head().commit, tree).items()
-                new = os.fsencode("\0".join(path for path, (_, now) in change if now))
-                anew = ("checkout-index", "-q", "--ignore-skip-worktree-bits", "-z", "--stdin")
-                self.repo.run(*anew, stdin=new, env=self.env)
             if proves or not written <= {*self.own}:
                 self._date(tree, written)
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
@@ -101,14 +96,18 @@ class Room:
                 anew = (*_EXACTLY, "checkout-index", "--force", "--index", "-z", "--stdin")
                 self.repo.git(*anew, stdin=os.fsencode("\0".join(touched)), env=self.env)
             was = self.repo.text("write-tree", env=self.env)
-            if was != tree:  # where --reset would look at all files once more
-                self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
+            # --reset would look at all files once more.
+            self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
         except (GitFailed, OSError):
             if fresh:
                 raise
             workspace.remove(self.tree)  # with what is closed to git
             self.index.unlink()
             return self._read(tree)
+        if self.repo.is_set("core.sparsecheckout"):  # what a task changes outside of it
+            new = self.repo.git("diff-tree", "-r", "-z", "--name-only", "HEAD", tree)
+            whole = ("checkout-index", "-q", "--ignore-skip-worktree-bits", "-z", "--stdin")
+            self.repo.run(*whole, stdin=new, env=self.env)
         return out, {*touched, *self.repo.changed(was, tree)}
 
     def _remove_young(self) -> None:
@@ -133,19 +132,16 @@ class Room:
             env = {"GIT_INDEX_FILE": str(self.seen)} if self.seen.exists() else now
             look = ("diff-index", "-z", "--name-only", "--diff-filter=a", tree)
             edited = {*self.home.paths(*look, env=env)}.difference(self.own)
-            dated = edited.union(written)
+            there = [path for path in edited.union(written) if os.path.isfile(self.tree / path)]
             edited.difference_update(filecmp.cmpfiles(self.home.root, self.tree, edited)[0])
-            there = [path for path in dated if os.path.isfile(self.tree / path)]
-            for path in there:
-                theirs = self.home.root / path
+            for one in there:
                 with contextlib.suppress(OSError):
-                    when = time_ns() if path in edited else os.lstat(theirs).st_mtime_ns
-                    os.utime(self.tree / path, ns=(when, when), follow_symlinks=False)
+                    when = time_ns() if one in edited else os.stat(self.home.root / one).st_mtime_ns
+                    os.utime(self.tree / one, ns=(when, when), follow_symlinks=False)
             if names := os.fsencode("\0".join(there)):
                 with self.recent.open("ab") as file:
                     file.write(b"\0" + names)
-                refresh = (*_EXACTLY, "update-index", "-z", "--stdin")
-                self.repo.run(*refresh, stdin=names, env=self.env)
+                self.repo.run(*_EXACTLY, "update-index", "-z", "--stdin", stdin=names, env=self.env)
             # The next one names these as well, whatever they are like by then.
             self.home.update_index(dict.fromkeys(edited), now)
             with contextlib.suppress(FileNotFoundError):  # of a clone that has checked out nothing
