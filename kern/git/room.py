@@ -48,7 +48,7 @@ class Room:
         """
         workspace.remove(self.over)
         with workspace.reported(self.tree):
-            out, written = self._read(tree)
+            removed, written = self._read(tree)
             if proves or not written <= {*self.own}:
                 self._date(tree, written)
             mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
@@ -58,8 +58,7 @@ class Room:
             self.mounts = (*mounted[:MOST_MOUNTS], *same)
             for name in (".git", *self.mounts):
                 self.make_place(name)
-        removed = (line.removeprefix("Removing ") for line in out.splitlines())
-        return [path for path in removed if not path.endswith(REMADE)]
+        return [one.removeprefix("Removing ") for one in removed if not one.endswith(REMADE)]
 
     def accept(self, tree: str) -> None:
         """A tree that it holds, or that is kept elsewhere."""
@@ -82,7 +81,7 @@ class Room:
         with self.repo.private_index(self.index) as env:
             return self.repo.added({**self.env, **env}, there)
 
-    def _read(self, tree: str) -> tuple[str, set[str]]:
+    def _read(self, tree: str) -> tuple[list[str], set[str]]:
         """What git says of what else was there, and what it wrote."""
         self.tree.mkdir(parents=True, exist_ok=True)
         self.index.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed
@@ -96,8 +95,8 @@ class Room:
                 anew = (*_EXACTLY, "checkout-index", "--force", "--index", "-z", "--stdin")
                 self.repo.git(*anew, stdin=os.fsencode("\0".join(touched)), env=self.env)
             was = self.repo.text("write-tree", env=self.env)
-            # --reset would look at all files once more.
-            self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
+            if was != tree:  # where --reset would look at all files once more
+                self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
         except (GitFailed, OSError):
             if fresh:
                 raise
@@ -108,7 +107,7 @@ class Room:
             new = self.repo.git("diff-tree", "-r", "-z", "--name-only", "HEAD", tree)
             whole = ("checkout-index", "-q", "--ignore-skip-worktree-bits", "-z", "--stdin")
             self.repo.run(*whole, stdin=new, env=self.env)
-        return out, {*touched, *self.repo.changed(was, tree)}
+        return out.splitlines(), {*touched, *self.repo.changed(was, tree)}
 
     def _remove_young(self) -> None:
         """What a child has changed since the last filling, of what that wrote: git knows a file by
