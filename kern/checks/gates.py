@@ -51,9 +51,8 @@ class Gates:
         room = self.furnish(exact, gate.room)
         if room and gate.hidden:
             room = replace(room, laid=Path(gate.hidden).expanduser())
-        end = self._run(
-            gate, f"{'before' if before else 'gate'}-{_name(gate)}{how and '-'}{how}", room
-        )
+        parts = ("before" if before else "gate", _name(gate), how)
+        end = self._run(gate, "-".join(filter(None, parts)), room)
         return replace(end, strict=gate.strict, known_red=bool(gate.red))
 
     def remember(self, gate: Gate, tree: str, end: Result) -> Result:
