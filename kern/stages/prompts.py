@@ -214,6 +214,7 @@ def _jinja() -> Any:
     )
 
 
+@cache
 def _variables(body: str, origin: str, above: int) -> set[str]:
     """What it wants filled in. `above`: lines of the file before it."""
     from jinja2 import TemplateSyntaxError, meta
@@ -263,9 +264,14 @@ def compose(
     return Prompt(stage, form.runners, text, contract, notices, memory, mode)
 
 
+@cache
+def _compiled(part: str) -> Any:
+    return _jinja().from_string(part)
+
+
 def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
     try:
-        return str(_jinja().from_string(part).render(texts)).strip()
+        return str(_compiled(part).render(texts)).strip()
     except Exception as exc:  # whatever a project's own expression raises
         raise UsageError(
             f"{form.origin} cannot be filled in: {exc}",

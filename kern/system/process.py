@@ -233,7 +233,8 @@ def marked(mark: Mark) -> list[psutil.Process]:
 
 def _carries(pid: int, mark: Mark) -> bool:
     if sys.platform == "linux":  # in a third of psutil's time: all processes, after each child
-        return os.fsencode("=".join(mark)) in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return "=".join(mark).encode() in file.read().split(b"\0")
     return psutil.Process(pid).environ().get(mark[0]) == mark[1]
 
 
