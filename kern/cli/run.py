@@ -75,7 +75,8 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             f"a cluster needs dask, and Python finds no module {exc.name}",
             hint="pip install 'kern[dask]', on each of its machines",
         ) from None
-    with contextlib.closing(Cluster(where, site.repo)) as cluster:
-        cluster.connect()  # or its fault is told before anything begins
+    cluster = Cluster(where, site.repo)
+    cluster.connect()  # or its fault is told before anything begins
+    with contextlib.closing(cluster):
         jobs, elsewhere = cluster.count(options.jobs), (cluster.carry_out, cluster.stop)
         return fleet.run(site, jobs, console.of_worker, elsewhere)

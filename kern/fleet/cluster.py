@@ -1,7 +1,7 @@
 """Tasks on the workers of a dask cluster. A git remote that caller and workers share is transport
-and memory: the base goes there, the work branch comes back. What travels beside is JSON: no
-credential, no variable of the caller's, no code of either side. dask hands a task on where its
-worker is lost, and brings TLS where it is configured for it.
+and memory: the base goes there, the work branch comes back, both below a ref of this tree's own.
+What travels beside is JSON: no credential, no variable of the caller's, no code of either side.
+dask hands a task on where its worker is lost, and brings TLS where it is configured for it.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import os
+import platform
 import re
 import threading
 from dataclasses import asdict, dataclass, field
@@ -29,7 +30,6 @@ from kern.journal import store as journal
 from kern.model import Key
 from kern.system import lock, process, waits, workspace
 
-BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and the work to be mended
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 _PUSH = ("push", "--quiet", "--no-verify")
@@ -49,11 +49,6 @@ def _remote(repo: Repo, *argv: str) -> None:
     raise KernError(what, hint="see that caller and workers reach the remote: git remote -v")
 
 
-def _begun_on(job: Job) -> dict[str, str]:
-    """Commits by their refs on the remote."""
-    return {f"{BASES}/{one}": one for one in (job.base, job.kept) if one}
-
-
 # ---------------------------------------------------------------- on the worker
 
 
@@ -67,31 +62,29 @@ def carry_out(text: str) -> str:
                 hint="install the same kern on all machines",
             )
         job = Job(**request["job"] | {"key": Key(*request["job"]["key"])})
-        return plain.data(_carried(job, str(request["remote"])))
+        return plain.data(_carried(job, str(request["remote"]), str(request["below"])))
     except (KernError, OSError) as exc:
         fault = {"fault": str(exc), "hint": getattr(exc, "hint", ""), "code": Exit.USAGE.value}
         return plain.data(fault)
 
 
-def _carried(job: Job, remote: str) -> dict[str, Any]:
+def _carried(job: Job, remote: str, below: str) -> dict[str, Any]:
     base = Path(os.environ.get("KERN_DIR") or "~/.cache/kern").expanduser().absolute()
     folder = base / "fleet" / hashlib.sha256(remote.encode()).hexdigest()[:16]
-    workspace.own_folder(folder, parents=True)
-    workspace.own_folder(folder / "task.git")
+    workspace.own_folder(folder / "task.git", parents=True)
     store = Repo(*[folder / "task.git"] * 3)
     with lock.alone(folder / "store.lock"):
         store.git("init", "--quiet", "--bare")
-        store.git("config", "gc.auto", "0")  # a finished task's commits may have no name
-        _remote(store, *_FETCH, remote, *_begun_on(job))
+        _remote(store, *_FETCH, remote, f"{below}/{job.kept or job.base}")
     with lock.alone(folder / f"{job.worker}.lock"):
         yard = Yard(store, folder)
         process.sweep((process.OF, str(yard.place(job.worker))))  # it outlived its dask worker
         work = worktree.carry_out(yard, job)
-    below = f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
-    made = store.text("for-each-ref", "--format=%(refname)", below).split()
+    attempts = f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
+    made = store.text("for-each-ref", "--format=%(refname)", attempts).split()
     made += [f"refs/heads/{job.branch}"] if work.commit else []
     if made:
-        _remote(store, *_PUSH, remote, *(f"+{ref}:{ref}" for ref in made))
+        _remote(store, *_PUSH, remote, *(f"+{ref}:{below}/{ref}" for ref in made))
     records = journal.load(journal.place(store.common_dir), size=journal.NIGHT)
     mine = [one for one in records if _is_of(job, one)]
     return {**asdict(work), "job": None, "refs": made, "journal": mine}
@@ -112,12 +105,17 @@ class Cluster:
     repo: Repo
     patience: float = 10.0  # seconds, for the scheduler's first answer
     _client: Any = None
-    _sent: set[str] = field(default_factory=set)  # refs on the remote
     _one: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def remote(self) -> str:
         return self.repo.run("remote", "get-url", "kern")[1].decode().strip()
+
+    @property
+    def below(self) -> str:
+        """Where its refs are on the remote: those of this tree's runs, of which there is one."""
+        tree = f"{platform.node()}\0{self.repo.root}".encode()
+        return f"refs/heads/kern/tree/{hashlib.sha256(tree).hexdigest()[:16]}"
 
     def connect(self) -> None:
         """Raises UsageError with what to type next."""
@@ -144,13 +142,12 @@ class Cluster:
 
     def carry_out(self, job: Job) -> Work:
         """Dask's faults, of whatever kind, are the worker's."""
-        bases = _begun_on(job)
-        request = {"kern": __version__, "remote": self.remote, "job": asdict(job)}
+        remote, below, begun = self.remote, self.below, job.kept or job.base
+        own = {"kern": __version__, "remote": remote, "below": below}
+        request = {**own, "job": asdict(job)}
         try:
             with self._one:
-                self._sent |= bases.keys()
-                refspecs = (f"+{one}:{ref}" for ref, one in bases.items())
-                _remote(self.repo, *_PUSH, self.remote, *refspecs)
+                _remote(self.repo, *_PUSH, remote, f"{begun}:{below}/{begun}")
             return self._take(job, json.loads(self.submit(plain.data(request)).result()))
         except KernError as exc:
             return Work(job, 1, fault=str(exc), hint=exc.hint)
@@ -165,14 +162,14 @@ class Cluster:
 
     def _take(self, job: Job, answer: dict[str, Any]) -> Work:
         """With what came along in its place: commits under their names, the journal's lines."""
-        branch, below = f"refs/heads/{job.branch}", f"{refs.ATTEMPTS}/{refs.slug(job.key)}/"
-        own = re.compile(rf"{re.escape(branch)}|{re.escape(below)}[\w+-]+")
+        branch, attempts = f"refs/heads/{job.branch}", f"{refs.ATTEMPTS}/{refs.slug(job.key)}/"
+        own = re.compile(rf"{re.escape(branch)}|{re.escape(attempts)}[\w+-]+")
         there = [ref for ref in answer.get("refs") or () if own.fullmatch(ref)]
         new = [ref for ref in there if ref == branch or not self.repo.store.id(ref)]
-        with self._one:
-            if new:
-                _remote(self.repo, *_FETCH, self.remote, *(f"+{ref}:{ref}" for ref in new))
-            self._take_away(*there)  # a later attempt would find it there
+        if new:
+            with self._one:
+                sources = (f"+{self.below}/{ref}:{ref}" for ref in new)
+                _remote(self.repo, *_FETCH, self.remote, *sources)
         for record in answer.get("journal") or ():
             line = journal.line(record)
             if len(line) <= _LINE and _is_of(job, record):
@@ -184,10 +181,6 @@ class Cluster:
         texts = {one: str(answer.get(one) or "") for one in ("spec", "learnings", "fault", "hint")}
         return Work(job, int(answer["code"]), commit, answer.get("under_way") is True, **texts)
 
-    def _take_away(self, *names: str) -> None:
-        if names:
-            self.repo.run(*_PUSH, self.remote, "--delete", *names, env=_ALONE)
-
     def stop(self, run: str, *, now: bool) -> None:
         """The kerns there are asked what those here are."""
         with contextlib.suppress(Exception):  # who does not answer has ended it
@@ -196,9 +189,8 @@ class Cluster:
             self.close()
 
     def close(self) -> None:
-        """What this run has put on the remote goes."""
-        self._take_away(*sorted(self._sent))
-        self._sent.clear()
-        if self._client is not None:
-            with contextlib.suppress(Exception):
-                self._client.close(timeout=2)
+        """What is on the remote for this tree goes, of killed runs, too."""
+        gone = f"refs/kern/none/*:{self.below}/*"  # none here: git removes them there
+        self.repo.run(*_PUSH, "--prune", self.remote, gone, env=_ALONE)
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=2)

@@ -209,17 +209,17 @@ class Fleet(loop.Loop):
         self.handed += 1
         used = {one.worker for one in there}
         free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
-        return self._job(task, free)
+        return self._job(task, free, self.repo.head().commit)
 
-    def _job(self, task: Task, worker: int, kept: str = "", failed: str = "") -> Job:
+    def _job(self, task: Task, worker: int, head: str, kept: str = "", failed: str = "") -> Job:
         """`kept`, `failed`: what it is to mend: see `Job`."""
         text, parsed = self.site.documents.spec()
         # What is in progress in the person's tree is nothing that a worker would go on with.
         spec = edit.mark_all(text, [(one, Marker.PENDING) for one in parsed.active])
         spec = edit.mark(spec, task, Marker.ACTIVE) if failed else spec
-        branch, head = work.branch(self.branch, task.key), self.repo.head().commit
-        own, texts = (self.caller.run, self.branch), worktree.documents(self.site, spec)
-        return Job(task.key, head, branch, worker, *own, texts, self.options.words, kept, failed)
+        own = work.branch(self.branch, task.key), worker, self.caller.run, self.branch
+        texts = worktree.documents(self.site, spec)
+        return Job(task.key, head, *own, texts, self.options.words, kept, failed)
 
     # ------------------------------------------------------------ what came home
 
@@ -328,7 +328,7 @@ class Fleet(loop.Loop):
         failed = landing.give_back(site, key, own, refused, head).written
         kept = self.repo.commit_object(refused.tree, (head, done.commit), "to be mended\n")
         if task := site.documents.spec()[1].find(key):
-            self.again.append(self._job(task, done.job.worker, kept, failed))
+            self.again.append(self._job(task, done.job.worker, head, kept, failed))
 
     def _finish(self, done: Work) -> None:
         """Files, index and documents follow the branch; twice is once."""

@@ -112,8 +112,9 @@ def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
 ) -> None:
     """Where its answer got lost on the way, too. No path travels."""
     carry = Watched(repo)
-    kept = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "kept")
-    asked = replace(jobs(repo, git, 1)[0], kept=kept)
+    asked = jobs(repo, git, 1)[0]
+    kept = git("commit-tree", "HEAD^{tree}", "-p", asked.base, "-m", "kept")
+    asked = replace(asked, kept=kept)
     carry.times = 2
     came = carry.carry_out(asked)
     assert (came.code, came.fault, came.under_way) == (0, "", False)
@@ -124,9 +125,11 @@ def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
     told = journal.load(journal.place(repo / ".git"))
     assert {(one["worker"], one["fleet"]) for one in told} == {(1, "run1")}
     assert carry.sent[0].count(str(repo.parent)) == 1, "the remote, which the person named"
-    assert git("rev-parse", f"{cluster.BASES}/{kept}", cwd=central) == kept
-    carry.close()
-    assert git("for-each-ref", cwd=central) == "", "nothing is left on the remote"
+    assert git("rev-parse", f"{carry.below}/{kept}", cwd=central) == kept
+    other = carry.below[:-1]  # another's tree
+    git("push", "-q", "kern", f"{kept}:{other}/{kept}")
+    Watched(repo).close()  # the next run: this one was killed
+    assert git("for-each-ref", "--format=%(refname)", cwd=central) == f"{other}/{kept}"
 
 
 def test_a_worker_with_another_kern_says_so_and_looks_at_nothing(repo: Path) -> None:
@@ -164,7 +167,6 @@ def test_attempts_come_along_and_none_here_is_overwritten(
     assert came.commit == "" and "Attempt 1" in came.spec
     (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
     assert "x" in git("ls-tree", "--name-only", ref).split()
-    assert ref not in git("for-each-ref", cwd=central), "it is here now"
 
 
 def test_a_worker_is_believed_no_other_commit_no_other_ref_and_no_other_task(
@@ -174,7 +176,9 @@ def test_a_worker_is_believed_no_other_commit_no_other_ref_and_no_other_task(
     mine = f"refs/kern/attempts/{refs.slug(asked.key)}/1"
     git("update-ref", mine, "HEAD")
     root = git("commit-tree", "HEAD^{tree}", "-m", "a root")
-    git("push", "-q", "kern", f"{root}:refs/heads/{asked.branch}", f"{root}:{mine}")
+    below = carry.below
+    pushed = [f"{root}:{below}/{ref}" for ref in (f"refs/heads/{asked.branch}", mine)]
+    git("push", "-q", "kern", *pushed)
     record = {"v": 1, "id": "0", "time": "2026-01-01T00:00:00Z", "run": "r", "seq": 1}
     record |= {"kind": "outage", "fleet": "run1", "branch": asked.branch}
     others = {**record, "branch": "main"}, {**record, "text": "x" * 2_000_000}
