@@ -111,8 +111,8 @@ class Sandbox:
         places = {self.home: Path(os.path.realpath(self.home)), self.tree.root: tree.root}
         places = {real: place for real, place in places.items() if real != place}
         env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
-        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
-        env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
+        env |= {"HOME": str(self.home), "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"}
+        env |= dict.fromkeys(TEMPORARY, "/tmp")
         way = list[str]()
         if self.apart and self.relay:
             way = [str(_PROXY), *map(str, wall.ports(self.hosts))]
@@ -137,8 +137,7 @@ class Sandbox:
         yield from (Mount(Access.EMPTY, path) for path in self.hidden)
         for access, key in _OPENED:
             for name in map(os.path.expanduser, getattr(self.grants, key)):
-                is_device = access is Access.WRITE and name.startswith("/dev/")
-                yield Mount(Access.DEVICE if is_device else access, Path(name))
+                yield Mount(access, Path(name))
         yield from wall.tree(kind, tree, room, self.tree.root)
 
     def renew(self) -> None:
@@ -165,9 +164,7 @@ def programs(home: Path, *commands: str) -> tuple[Path, ...]:
     """What runs the commands, wherever it lies, and kern with its interpreter."""
     places = [Path(sys.prefix), Path(sys.base_prefix), Path(kern.__file__).parent]
     for real in (Path(os.path.realpath(command)) for command in commands):
-        packages = [one for one in reversed(real.parents) if one.name == "node_modules"]
-        folder = next(iter(packages), wall.installation(real.parent, home, home))
-        places.append(real if home.is_relative_to(folder) else folder)
+        places += [wall.installation(real.parent, home, home), real]
     return tuple(dict.fromkeys(places))
 
 

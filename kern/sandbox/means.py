@@ -48,9 +48,8 @@ def bubblewrap(
     user = os.getuid()
     layered = [_mount(one) for one in mounts if one.lower and over is Overlays.BEFORE]
     argv = _mounting(layered, user) if layered else []
-    argv += [program, *_NAMESPACES]
-    if layered and user:  # who is root there is nobody else
-        argv += ["--unshare-user", "--uid", str(user), "--gid", str(os.getgid())]
+    # Around it a user may be root, by then.
+    argv += [program, *_NAMESPACES, "--uid", str(user), "--gid", str(os.getgid())]
     argv += ["--die-with-parent"] * dies + ["--unshare-net"] * apart
     argv += ["--dev", "/dev", "--proc", "/proc"]
     # They ask for the user alone, and for no capability.

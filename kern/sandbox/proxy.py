@@ -7,14 +7,11 @@ import base64
 import contextlib
 import functools
 import ipaddress
-import os
 import re
 import socket
-import stat
 import threading
 import urllib.request
-import weakref
-from asyncio import StreamReader, StreamWriter
+from asyncio import StreamReader, StreamWriter, TaskGroup
 from collections.abc import Callable, Collection
 from urllib.parse import unquote, urlsplit
 
@@ -24,14 +21,12 @@ from kern.sandbox import wall
 _CHUNK = 65_536
 _ENDS = (OSError, ValueError, EOFError, asyncio.LimitOverrunError)  # of a connection
 _CONNECT_S = 30.0
-_CLOSING_S = 2.0
 _END = b"\r\n\r\n"
 _REFUSED = b"HTTP/1.1 403 Forbidden by kern\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _FAILED = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _OPEN = b"HTTP/1.1 200 OK\r\n\r\n"
 _CLOSE = b"Connection: close"
 _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
-Tasks = weakref.WeakSet["asyncio.Task[None] | None"]
 Stream = tuple[StreamReader, StreamWriter]
 # Beside those of the link: neighbours that hand out a machine's keys.
 _METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
@@ -71,43 +66,21 @@ def upstream(host: str) -> tuple[str, int, bytes] | None:
     return parts.hostname, parts.port or 80, field if login else b""
 
 
-def is_own(way: socket.socket) -> bool:
-    """Whether this machine itself answers there, or its neighbour that hands out keys."""
-    there, here = (str(end[0]).partition("%")[0] for end in (way.getpeername(), way.getsockname()))
-    address = ipaddress.ip_address(there)
-    address = getattr(address, "ipv4_mapped", None) or address
-    near = address.is_loopback or address.is_link_local or address.is_unspecified
-    return there == here or near or str(address) in _METADATA
-
-
 class Relay:
     """Serves in a thread of its own until it is closed."""
 
-    def __init__(
-        self,
-        place: str,
-        hosts: Collection[str],
-        refused: Callable[[str], None],
-        closed: Callable[[socket.socket], bool] = is_own,
-    ) -> None:
-        """`refused` hears `host:port`, once each; `closed`: whether where that socket leads is not
-        to be reached.
-        """
-        self.place, self.hosts, self.closed = place, hosts, closed
-        self.refused = functools.cache(refused)
+    def __init__(self, place: str, hosts: Collection[str], refused: Callable[[str], None]) -> None:
+        """`refused` hears `host:port`, once each."""
+        self.place, self.hosts, self.refused = place, hosts, functools.cache(refused)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(place)
-        os.chmod(place, 0o600)
-        self._ended = asyncio.Event()
-        self._loop = asyncio.new_event_loop()
+        self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
         self._loop.set_exception_handler(lambda *_: None)  # the screen is the person's
         self._loop.add_reader(self._socket, self._arrive)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(_CLOSING_S)
 
     def _run(self) -> None:
         """It ends what is still under way."""
@@ -117,36 +90,32 @@ class Relay:
     def _arrive(self) -> None:
         """A child hands over one end of what tells that it is gone, and its listening sockets."""
         numbers = socket.recv_fds(self._socket, 1, 2 + len(wall.ports(self.hosts)))[1]
-        if all(stat.S_ISSOCK(os.fstat(one).st_mode) for one in numbers):
-            handed = [socket.socket(fileno=one) for one in numbers]
-            self._loop.create_task(self._serve_child(*handed))
-        else:
-            for one in numbers:
-                os.close(one)
+        # With a kind, which need not be theirs: so whatever it is will be closed.
+        kind = socket.AF_INET, socket.SOCK_STREAM, 0
+        handed = [socket.socket(*kind, one) for one in numbers]
+        self._loop.create_task(self._serve_child(*handed))
 
     async def _serve_child(self, *handed: socket.socket) -> None:
-        """Until it is gone."""
-        gone, connections = asyncio.Event(), Tasks()
-        with contextlib.suppress(*_ENDS), contextlib.ExitStack() as served:
+        """Until it is gone, which ends what is under way."""
+        with contextlib.suppress(*_ENDS, ExceptionGroup), contextlib.ExitStack() as served:
             child, *listening = map(served.enter_context, handed)
-            for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
-                serve = functools.partial(self._serve, connections, port)
-                served.callback((await asyncio.start_server(serve, sock=one)).close)
-            self._loop.add_reader(child, gone.set)
-            served.callback(self._loop.remove_reader, child)
-            await gone.wait()
-        for connection in filter(None, connections):
-            connection.cancel()
+            child.setblocking(False)
+            async with TaskGroup() as connections:
+                for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
+                    serve = functools.partial(self._begin, connections, port)
+                    served.callback((await asyncio.start_server(serve, sock=one)).close)
+                await self._loop.sock_recv(child, 1)
+                raise EOFError
 
-    async def _serve(
-        self, others: Tasks, port: int, client: StreamReader, back: StreamWriter
-    ) -> None:
-        others.add(asyncio.current_task())
-        with contextlib.suppress(*_ENDS), contextlib.closing(back):
+    def _begin(self, tasks: TaskGroup, port: int, client: StreamReader, back: StreamWriter) -> None:
+        tasks.create_task(self._serve(port, (client, back)))
+
+    async def _serve(self, port: int, child: Stream) -> None:
+        with contextlib.suppress(*_ENDS), contextlib.closing(child[1]):
             if port:
-                await _splice((client, back), await _connected("127.0.0.1", port))
+                await _splice(child, await _connected("127.0.0.1", port))
             else:
-                await self._forward(client, back)
+                await self._forward(*child)
 
     async def _forward(self, client: StreamReader, back: StreamWriter) -> None:
         head = await client.readuntil(_END)
@@ -180,18 +149,26 @@ class Relay:
             raise PermissionError(host)
         with contextlib.suppress(socket.gaierror) if proxy else contextlib.nullcontext():
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            if any(self._leads_here(family, address) for family, *_, address in found):
+            if any(self.leads_here(family, address) for family, *_, address in found):
                 raise PermissionError(host)
         for name, there in [proxy] if proxy else [one[4][:2] for one in found]:
             with contextlib.suppress(OSError):
                 return await _connected(str(name), int(there))
         raise ConnectionError(host)
 
-    def _leads_here(self, family: int, address: tuple[object, ...]) -> bool:
-        """By a socket that sends nothing: a child is not to learn either what listens here."""
+    def leads_here(self, family: int, address: tuple[object, ...]) -> bool:
+        """Whether this machine itself answers there, or its neighbour that hands out keys: by a
+        socket that sends nothing, as a child is not to learn either what listens here.
+        """
         with socket.socket(family, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
             way.connect(address)
-            return self.closed(way)
+            there, here = (
+                end[0].partition("%")[0] for end in (way.getpeername(), way.getsockname())
+            )
+            ip = ipaddress.ip_address(there)
+            ip = getattr(ip, "ipv4_mapped", None) or ip
+            near = ip.is_loopback or ip.is_link_local or ip.is_unspecified
+            return there == here or near or str(ip) in _METADATA
         return False  # nobody is there
 
 

@@ -104,9 +104,10 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
         yield Mount(Access.EMPTY, place)
         yield from (Mount(Access.LINK, place / name, KEPT / own) for name, own in CACHES.items())
     yield from _added(home)
-    there = {*system} - {Path("/var")}
+    there, real = {*system} - {Path("/var")}, Path(os.path.realpath(home))
     for path in dict.fromkeys((*programs, *toolchains(home, root))):
-        if there.isdisjoint((path, *path.parents)):  # a link there cannot be mounted on
+        is_system = not there.isdisjoint((path, *path.parents))  # a link there bears no mount
+        if not is_system and not real.is_relative_to(os.path.realpath(path)):
             yield Mount(Access.READ, path)
 
 
@@ -126,10 +127,12 @@ def mountable(candidates: Iterable[Mount], places: Mapping[Path, Path]) -> list[
 
 def seen(path: Path, places: Mapping[Path, Path]) -> Path:
     """Where a child sees what lies there, or below one of the places."""
-    for real, place in places.items():
-        if path.is_relative_to(real):
-            return place / path.relative_to(real)
-    return path
+    ways = (
+        place / path.relative_to(real)
+        for real, place in places.items()
+        if path.is_relative_to(real)
+    )
+    return next(ways, path)
 
 
 def named(text: str, places: Mapping[Path, Path]) -> str:
@@ -165,28 +168,29 @@ def toolchains(home: Path, root: Path) -> list[Path]:
     """Programs outside of the system's folders: by a table, by variables and PATH, of virtual
     environments that links at the tree's top lead to.
     """
-    known = [home / name for name in _SEEN["toolchains"]]
-    places = (Path(os.environ.get(name, "")) for name in _SEEN["installed"])
-    known += [one for one in places if one.is_absolute() and not home.is_relative_to(one)]
+    named = (Path(os.environ.get(name, "")) for name in _SEEN["installed"])
     added = [home / name for name in _SEEN["added"]]
-    path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one[:1] == "/"]
+    path = map(Path, os.environ.get("PATH", "").split(os.pathsep))
     whole = [installation(one, home, root) for one in path if one not in added]
     # What lies in the bin of a folder of settings may lead to its lib: ~/.npm-global
     libraries = [one.parent / "lib" for one in whole if one.name == "bin"]
-    return [*known, *whole, *libraries, *_linked(home, root)]
+    known = [home / name for name in _SEEN["toolchains"]]
+    known += [one for one in (*named, *whole, *libraries) if one.is_absolute()]
+    return [*known, *_linked(home, root)]
 
 
 def installation(folder: Path, home: Path, root: Path) -> Path:
-    """With X/bin all of X, as a virtual environment needs it, and with X/.bin, to whose programs
-    npm links; but where X is no installation, or a folder of settings (~/.fly/bin), only what is
-    named.
+    """With X/bin all of X, as a virtual environment needs it, and all of the node_modules that it
+    lies in, to whose programs npm links; but where X is no installation, or a folder of settings
+    (~/.fly/bin), only what is named.
     """
-    whole = folder.parent if folder.name in ("bin", ".bin", "shims", "Scripts") else folder
-    if whole == folder or any(one.is_relative_to(whole) for one in (home, root)):
-        return folder
+    packages = [one for one in (folder, *folder.parents) if one.name == "node_modules"][-1:]
+    whole = folder.parent if folder.name in ("bin", "shims", "Scripts") else folder
+    (whole,) = packages or [whole]
+    apart = not any(one.is_relative_to(whole) for one in (home, root))
     settings = whole.parent == home and whole.name.startswith(".")
-    sound = whole.name == "node_modules" or any(os.path.exists(whole / name) for name in _PREFIX)
-    return whole if sound and not settings else folder
+    sound = packages or any(os.path.exists(whole / name) for name in _PREFIX)
+    return whole if apart and sound and not settings else folder
 
 
 def _linked(home: Path, root: Path) -> Iterator[Path]:
@@ -197,9 +201,9 @@ def _linked(home: Path, root: Path) -> Iterator[Path]:
         real = Path(os.path.realpath(root / name))
         python = Path(os.path.realpath(real / "bin/python"))
         if real.name == "node_modules" or (real / "pyvenv.cfg").exists():
-            yield from [real] * (root / name).is_symlink()
-            sound = python.parent.name == "bin" and python.is_file()
-            yield from [installation(python.parent, home, root)] * sound
+            yield real
+            if python.parent.name == "bin" and python.is_file():
+                yield installation(python.parent, home, root)
 
 
 # ---------------------------------------------------------------- the tree
@@ -285,10 +289,9 @@ def environment(
     that ends in `_` is a beginning. `outside`: kern's own.
     """
     passed = {*_SEEN["variables"], *names}
-    beginnings = tuple(name for name in passed if name.endswith("_"))
-    own = {name for name, value in env.items() if outside.get(name) != value}
-    own |= passed | {name for name in env if name.startswith(beginnings)}
-    return {name: value for name, value in env.items() if name in own}
+    starts = tuple(name for name in passed if name.endswith("_"))
+    own = {name for name, value in env.items() if outside.get(name) != value} | passed
+    return {k: value for k, value in env.items() if k in own or k.startswith(starts)}
 
 
 def to_proxy(env: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from kern.model import Needs
 from kern.person import Holding, Mode
 from kern.sandbox import confine
 from kern.sandbox.confine import Sandbox, chosen
-from kern.sandbox.proxy import Relay, is_own, upstream
+from kern.sandbox.proxy import Relay, upstream
 from kern.sandbox.wall import ANY, Kind, Tree, ports, reaches
 from tests.conftest import wait_for
 from tests.sandbox.test_wall import needs_bwrap
@@ -54,8 +54,15 @@ def server(request: pytest.FixtureRequest) -> Iterator[int]:
 elsewhere = pytest.mark.parametrize("server", [ELSEWHERE], indirect=True)
 
 
+class _Open(Relay):
+    """To it what is on this machine counts as any other host."""
+
+    def leads_here(self, family: int, address: tuple[object, ...]) -> bool:
+        return False
+
+
 class Net:
-    """A sandbox with a relay. `open_to_me`: what is on this machine counts as any other host."""
+    """A sandbox with a relay."""
 
     def __init__(self, tmp_path: Path, grants: Holding, *, open_to_me: bool = True) -> None:
         confine.homes(tmp_path / "own")
@@ -66,9 +73,8 @@ class Net:
         wanted = Sandbox(tree, tmp_path / "home", tmp_path / "own", grants, programs=programs)
         self.held = chosen(Mode.BWRAP, replace(wanted, relay=tmp_path / "relay"))
         self.refused: list[str] = []
-        closed = (lambda way: False) if open_to_me else is_own
-        place = str(self.held.relay)
-        self.relay = Relay(place, self.held.hosts, self.refused.append, closed)
+        relay = _Open if open_to_me else Relay
+        self.relay = relay(str(self.held.relay), self.held.hosts, self.refused.append)
 
     def python(self, code: str) -> "subprocess.CompletedProcess[str]":
         confined = self.held.confine(Kind.CHECK, [sys.executable, "-c", code], os.environ)
@@ -185,7 +191,7 @@ def test_behind_a_proxy_of_the_persons_own_it_asks_that_one(
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[Relay]:
     """Its children are sockets of this process."""
-    relay = Relay(str(tmp_path / "relay"), (ANY,), lambda host: None, lambda server: False)
+    relay = _Open(str(tmp_path / "relay"), (ANY,), lambda host: None)
     yield relay
     relay.close()
 
