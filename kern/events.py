@@ -109,6 +109,7 @@ class StageStarted(Event, keeps="stage did:start task stage model attempt agent 
     attempt: int
     agent: str = ""
     mode: str = ""
+    effort: str = ""  # as pinned; empty: what the agent's CLI takes by itself
 
 
 class Acted(Event):
@@ -133,7 +134,7 @@ class StageEnded(
     model: str = ""
     turns: int | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)  # by kind, as the agent counts them
-    effort: str = ""  # as pinned; empty: what the agent's CLI took by itself
+    effort: str = ""
     sent_back: int = 0  # how often a red gate let it not end yet
     agent: str = ""
     reason: str = ""  # why it came to nothing; it may be made again, and can have cost all the same

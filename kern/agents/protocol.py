@@ -95,7 +95,7 @@ class Failed(AgentError):
     """The stage ran to a bad end: that counts as its answer."""
 
 
-class OverBudget(Failed):
+class OverBudget(AgentError):
     """It used up what it may cost."""
 
 

@@ -204,7 +204,7 @@ def _order(
         last.red if last else None,
         _mending(site, last) if last and mends else briefs.NOTHING,
     )
-    sends_back = at.due is Tier.IMPLEMENT and site.caller.runs_gates(prompt)
+    sends_back = at.due is Tier.IMPLEMENT and site.caller.programs[prompt.by.agent].agent.gates
     return prompt, project.at_the_end(required) if sends_back else (), required.red
 
 

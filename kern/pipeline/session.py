@@ -172,9 +172,7 @@ def _leaving(caller: Caller) -> Iterator[None]:
         yield
     finally:
         process.sweep(caller.mark)
-        for place in caller.laid:
-            with contextlib.suppress(OSError):
-                place.unlink()
+        shutil.rmtree(caller.scratch, ignore_errors=True)
 
 
 # ---------------------------------------------------------------- what earlier runs have left

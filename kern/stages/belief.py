@@ -50,6 +50,8 @@ def doubt(
     whether the repository has something of that name.
     """
     parsed = answer.parse(role, text)
+    if role is Stage.RESEARCH and parsed.code is Code.UNCLEAR:  # it is empty
+        return parsed.reason
     if repeats(text, parsed.reason, prompt, task):
         return REPEATED
     if re.match(_CALL, text):

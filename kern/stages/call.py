@@ -4,13 +4,15 @@ for one that cannot, and what all of it costs is counted.
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kern import events, plain
-from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, OverBudget, Program
+from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, Program
 from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
@@ -22,12 +24,12 @@ from kern.sandbox import closed
 from kern.sandbox.confine import Confined, Hold, unheld
 from kern.sandbox.wall import Kind, Room
 from kern.stages import output
-from kern.stages.output import Output, Watch
+from kern.stages.output import RAISE, Output, Watch
 from kern.stages.prompts import Prompt, announced
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
-RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run {}: it resumes"
+NOTHING: Mapping[str, str] = {}
 CUT_OFF = "cut off before it answered"
 REST_S = 900.0  # for an agent that says no time: then it is asked again
 TRIES = 3
@@ -37,8 +39,7 @@ _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 # sweep.
 _FOREGROUND = (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor", "false"))
 
-
-Run = Callable[[Prompt, str], tuple[process.Ran, Confined]]  # of a task's text
+Run = Callable[[], tuple[process.Ran, Confined, Output]]  # one process of an agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,15 @@ class Caller:
     hold: Hold = unheld
     named: Callable[[str], str] = str  # a text, by the paths that what is held sees
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
-    laid: set[Path] = field(default_factory=set)  # what was put there for agents
     cost: Cost = field(default_factory=lambda: Cost(0.0))
     tokens: int = 0
     away: float = 0.0  # since when the API gives no answer (epoch seconds); 0: it gives one
     # Agents at their limit, or without an answer, and until when: in this run.
     _rest: dict[str, float] = field(default_factory=dict)
-    _tasks: dict[str, tuple[float, int]] = field(default_factory=dict)  # what each took, so far
+    # What each task took, so far.
+    _tasks: defaultdict[str, tuple[float, int]] = field(
+        default_factory=lambda: defaultdict(lambda: (0.0, 0))
+    )
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -90,70 +93,54 @@ class Caller:
         *,
         task: str,
         attempt: int,
-        env: Mapping[str, str] | None = None,
-        config: Sequence[tuple[str, str]] = (),
-        gates: Sequence[Gate] = (),
         again: Callable[[], object] = lambda: None,
-        room: Room | None = None,
+        **how: Any,
     ) -> Said:
-        """`gates`: those that send the agent back where it would end and they are red. `again`
-        prepares a retry.
-        """
+        """`again` prepares a retry; `how`: see `_run`."""
         self._check_may_begin(task)
         for event in announced(prompt, task):
             self.sink(event)
         runners = awake(prompt.runners, self._rest, self.clock())
-        run = partial(self._run, env=env or {}, config=config, gates=gates, room=room)
         for by, after in zip(runners, (*runners[1:], None), strict=True):
-            began = StageStarted(prompt.stage, task, by.model, attempt, by.agent, prompt.mode)
-            self.sink(began)
+            who = by.model, attempt, by.agent, prompt.mode, by.effort
+            self.sink(began := StageStarted(prompt.stage, task, *who))
             try:
-                return self._tried(began, replace(prompt, runners=(by,)), run, again)
+                return self._tried(began, partial(self._run, prompt, by, task, **how), again)
             except (LimitReached, TransientFault) as exc:
-                resets_at = exc.resets_at if isinstance(exc, LimitReached) else None
-                if after is None and isinstance(exc, LimitReached):
-                    others = (self._rest.get(one.agent) for one in prompt.runners if one != by)
-                    exc.resets_at = min(filter(None, (*others, resets_at)), default=None)
+                limit = exc if isinstance(exc, LimitReached) else LimitReached("")
+                self._rest[by.agent] = limit.resets_at or self.clock() + REST_S
                 if after is None:
+                    limit.resets_at = min(self._rest[one.agent] for one in prompt.runners)
                     raise
-                self._rest[by.agent] = resets_at or self.clock() + REST_S
                 self.sink(events.StoodIn(prompt.stage, after.agent, by.agent, str(exc)))
                 again()
                 self._check_may_begin(task)
         raise AssertionError("the last one returns or raises")
 
-    def _tried(
-        self, began: StageStarted, prompt: Prompt, run: Run, again: Callable[[], object]
-    ) -> Said:
+    def _tried(self, began: StageStarted, run: Run, again: Callable[[], object]) -> Said:
         """By one agent, again and again while the fault is one that passes."""
         import tenacity  # with asyncio and more, which a look does without
-
-        awaited = bool(self.away)  # of an outage that is waited for, one try after each pause
-
-        def passes(fault: BaseException) -> bool:
-            return isinstance(fault, TransientFault) and not (awaited and isinstance(fault, Outage))
 
         def prepare(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
             tries, wait = state.attempt_number, state.upcoming_sleep
-            self.sink(events.StageRetried(prompt.stage, str(fault), tries, round(wait, 1)))
+            self.sink(events.StageRetried(began.stage, str(fault), tries, round(wait, 1)))
             again()
 
         return tenacity.Retrying(
-            retry=tenacity.retry_if_exception(passes),
+            retry=tenacity.retry_if_exception_type(TransientFault),
             stop=tenacity.stop_after_attempt(TRIES),
             wait=tenacity.wait_exponential(multiplier=2, max=60) + tenacity.wait_random(0, 1),
             sleep=self.sleep,
             before_sleep=prepare,
             reraise=True,
-        )(self._once, began, prompt, run)
+        )(self._once, began, run)
 
-    def _once(self, began: StageStarted, prompt: Prompt, run: Run) -> Said:
+    def _once(self, began: StageStarted, run: Run) -> Said:
         """One process: what it answered, counted and told."""
-        stage, task, at = prompt.stage, began.task, time.monotonic()
-        agent = self.programs[prompt.by.agent].agent
+        stage, at = began.stage, time.monotonic()
         try:
-            ran, outcome = run(prompt, task)
+            ran, confined, result = run()
         except (Interrupted, BudgetReached):
             self.cut_off(began, seconds=time.monotonic() - at)
             raise
@@ -161,64 +148,43 @@ class Caller:
             self.cut_off(began, exc.message, time.monotonic() - at)
             raise self._error(stage, exc) from None
         self.sink(events.Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
-        end = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
-        result = output.read(agent, self.scope.transcript(stage), stage, end)
-        fault = output.timed_out(stage, end, acted=bool(result.acts)) or result.error
-        hidden, why = plain.secrets(os.environ), ""
+        fault, why = result.error, ""
         if fault:
-            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", outcome)
-            why = fault.message = plain.masked("; ".join((fault.message, *shut)), hidden)
-        broke = isinstance(fault, OverBudget) and bool(self._left(task))
-        self._count(result, task)
-        if fault and (broke or not isinstance(fault, Failed)):
-            self._tell_failed(began, why, ran.seconds, result)
-            if broke:
-                broken = f"{stage} stage: the agent used up what it may cost: "
-                raise BudgetReached(f"{broken}${result.cost or 0:.2f}", hint=RAISE.format("kern"))
+            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", confined)
+            why = fault.message = _masked("; ".join((fault.message, *shut)))
+        if fault and not isinstance(fault, Failed):
+            self._end(began, result, ran.seconds, why)
             raise self._error(stage, fault)
+        reply = self._end(began, result, ran.seconds)
         self.away = 0.0
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
-        reply = result.answer or Answer()
-        denied = tuple(plain.masked(call, hidden) for call in reply.denied)
-        reply = reply._replace(text=plain.masked(reply.text, hidden), denied=denied)
-        self.sink(
-            StageEnded(
-                *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, reply.denied),
-                *(began.attempt, began.model, reply.turns, result.tokens),
-                *(prompt.by.effort, reply.sent_back, began.agent),
-            )
-        )
-        if stage is Stage.RESEARCH and not (why or reply.text.strip()):
-            raise TransientFault(f"{stage} stage: the answer is empty")
-        return Said(reply, why, not result.only_reads(agent))
+        return Said(reply, why, result.acted)
 
     def _run(
         self,
         prompt: Prompt,
+        by: Choice,
         task: str,
-        env: Mapping[str, str],
-        config: Sequence[tuple[str, str]],
-        gates: Sequence[Gate],
-        room: Room | None,
-    ) -> tuple[process.Ran, Confined]:
-        """And what it saw of the machine, where a sandbox held it. What is laid into the scratch
-        folder stays: until the answer is saved, nothing else is to happen.
+        env: Mapping[str, str] = NOTHING,
+        config: Sequence[tuple[str, str]] = (),
+        gates: Sequence[Gate] = (),
+        room: Room | None = None,
+    ) -> tuple[process.Ran, Confined, Output]:
+        """And what it saw of the machine, where a sandbox held it. `gates`: those that send the
+        agent back where it would end and they are red.
         """
-        stage, settings, program = prompt.stage, self.settings, self.programs[prompt.by.agent]
-        agent, works = program.agent, stage is Stage.IMPLEMENT
-        most = settings.budget.left_tokens(self._spent(task))
-        idle = waits.scaled(settings.idle)
-        checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
+        stage, settings, program = prompt.stage, self.settings, self.programs[by.agent]
+        agent, works, spent = program.agent, stage is Stage.IMPLEMENT, self._spent(task)
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
         base, folder = process.surroundings(), self.named(str(self.scratch))
         contract = {_CONTRACT: prompt.contract} if agent.contract and prompt.contract else {}
         call = Call(
-            *(program.command, stage, prompt.by.model, prompt.by.effort),
+            *(program.command, stage, by.model, by.effort),
             contract=f"{folder}/{_CONTRACT}" if contract else "",
             folder=folder,
-            budget=self._left(task),
+            budget=settings.budget.left(spent),
             patience=longest if works else 0.0,
             given=base,
             root=self.named(str(self.root)),
@@ -228,14 +194,16 @@ class Caller:
         )
         start = agent.start(call)
         for name, text in {**start.files, **contract}.items():
-            self.laid.add(self.scratch / name)
             workspace.lay(self.scratch / name, plain.encode(text))
         git = environment.added(base, (*_FOREGROUND, *config))
         own = {**dict.fromkeys(("KERN_ROOT", "PWD"), str(self.root)), **env}
         kind, env = Kind.WORKER if works else Kind.READER, {**base, **git, **start.env, **own}
         confined = self.hold(kind, start.argv, env, agent=agent.name, room=room)
         place = self.scope.transcript(stage)
+        most = settings.budget.left_tokens(spent)
         watch = Watch(agent, stage, place, self.sink, self.tick, most)
+        idle = waits.scaled(settings.idle)
+        checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
         ran = process.run(
             confined.argv,
             cwd=self.root,
@@ -249,14 +217,10 @@ class Caller:
             total=settings.total(stage),
             idle=idle and max(idle, checking),
         )
-        watch.end()
-        return ran, confined
+        end = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
+        return ran, confined, watch.read(end)
 
-    def runs_gates(self, prompt: Prompt) -> bool:
-        """Whether its agent is sent back by red gates where it would end."""
-        return self.programs[prompt.by.agent].agent.gates
-
-    # ------------------------------------------------------------ what came to nothing
+    # ------------------------------------------------------------ how it ends, what it costs
 
     def _error(self, stage: Role, fault: AgentError) -> KernError:
         """What is to be raised."""
@@ -266,43 +230,49 @@ class Caller:
 
     def cut_off(self, began: StageStarted, why: str = CUT_OFF, seconds: float = 0.0) -> None:
         """A call without an answer cost something as well: what its transcript tells."""
-        program, place = self.programs.get(began.agent), self.scope.transcript(began.stage)
-        result = Output()
+        program, result = self.programs.get(began.agent), Output()
         if program:
-            result = output.read(program.agent, place, began.stage, Ended(-1))
-        self._count(result, began.task)
-        self._tell_failed(began, why, seconds, result)
+            place = self.scope.transcript(began.stage)
+            result = Watch(program.agent, began.stage, place).read(Ended(-1))
+        self._end(began, result, seconds, why)
 
-    def _tell_failed(self, began: StageStarted, why: str, seconds: float, result: Output) -> None:
-        call = began.stage, began.task, "", seconds, result.cost, (), began.attempt, began.model
-        self.sink(StageEnded(*call, tokens=result.tokens, agent=began.agent, reason=why))
-
-    # ------------------------------------------------------------ what it costs
-
-    def _count(self, result: Output, task: str) -> None:
-        self.cost += Cost.of([result.cost])
-        used = sum(result.tokens.values())
-        usd, tokens = self._tasks.get(task, (0.0, 0))
-        self._tasks[task] = usd + (result.cost or 0.0), tokens + used
+    def _end(self, began: StageStarted, result: Output, seconds: float, reason: str = "") -> Answer:
+        """However it ended: counted and told, without secrets. `reason`: why it came to nothing."""
+        reply, used, task = result.answer, sum(result.tokens.values()), began.task
+        self.cost += Cost.of([reply.cost_usd])
         self.tokens += used
+        usd, tokens = self._tasks[task]
+        self._tasks[task] = usd + (reply.cost_usd or 0.0), tokens + used
+        denied = tuple(map(_masked, reply.denied))
+        reply = reply._replace(text=_masked(reply.text), denied=denied)
+        told = result.error.message if result.error else ""
+        self.sink(
+            StageEnded(
+                *(began.stage, task, reply.text or told, seconds, reply.cost_usd, denied),
+                *(began.attempt, began.model, reply.turns, result.tokens),
+                *(began.effort, reply.sent_back, began.agent, reason),
+            )
+        )
+        return reply
 
     def _spent(self, task: str) -> Spent:
         budget, nothing = self.settings.budget, (0.0, 0)
         before = self.earlier(task) if task and (budget.task or budget.task_tokens) else nothing
         beside = self.beside() if budget.run or budget.run_tokens else nothing
-        now = self._tasks.get(task, nothing) if task else nothing  # a planner has none
+        now = self._tasks[task] if task else nothing  # a planner has none
         return Spent(
             *((self.cost.usd or 0.0) + beside[0], before[0] + now[0]),
             *(self.tokens + beside[1], before[1] + now[1]),
         )
 
-    def _left(self, task: str) -> float:
-        return self.settings.budget.left(self._spent(task))
-
     def _check_may_begin(self, task: str) -> None:
         if why := self.settings.budget.reached(self._spent(task)):
-            raise BudgetReached(why, hint=RAISE.format("kern"))
+            raise BudgetReached(why, hint=RAISE)
         self.check_requests()
+
+
+def _masked(text: str) -> str:
+    return plain.masked(text, plain.secrets(os.environ))
 
 
 def awake(choices: Sequence[Choice], rest: Mapping[str, float], now: float) -> list[Choice]:

@@ -1,22 +1,31 @@
-"""An agent's output as it grows and once it has ended, and what its end means for the run."""
+"""An agent's output, read as it grows and once it has ended, and what its end means for the run."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from kern import plain
 from kern.agents import transcript
-from kern.agents.protocol import Agent, AgentError, Answer, AtLimit, Ended, Failed, TryAgain
-from kern.agents.transcript import Object
+from kern.agents.protocol import (
+    Agent,
+    AgentError,
+    Answer,
+    AtLimit,
+    Ended,
+    Failed,
+    OverBudget,
+    TryAgain,
+)
 from kern.errors import BudgetReached, KernError, LimitReached, Outage, TransientFault
 from kern.events import Acted, Sink
 from kern.model import Act, Aide, Role, Stage
 from kern.system import process
 
-_LOOK_S = 0.25  # between two looks at what the agent prints
-_AT_ONCE = 256 * 1024  # bytes; what comes faster than this is passed over
+RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run kern: it resumes"
+_AT_ONCE = 256 * 1024  # bytes that are read between two looks at its process
 _LONGER = "timeout below [stages.ROLE] in kern.toml sets how long a stage may take"
 
 
@@ -24,105 +33,84 @@ _LONGER = "timeout below [stages.ROLE] in kern.toml sets how long a stage may ta
 class Output:
     """What a transcript holds."""
 
-    answer: Answer | None = None
+    answer: Answer = field(default_factory=Answer)
     error: AgentError | None = None
-    acts: tuple[Act, ...] = ()  # where it is without an answer, and of implement
-
-    @property
-    def cost(self) -> float | None:
-        return self.answer.cost_usd if self.answer else None
-
-    @property
-    def tokens(self) -> Mapping[str, int]:
-        """By kind; the parts of one message bear the same."""
-        if self.answer:
-            return self.answer.tokens
-        messages = {act.message: act.tokens for act in self.acts}.values()
-        kinds = dict.fromkeys(kind for one in messages for kind in one)
-        return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
-
-    def only_reads(self, agent: Agent) -> bool:
-        """Whether no call of an agent that tells of its calls can have written: it shows them, or
-        it answered in its first turn.
-        """
-        calls = {call.partition(" ")[0] for act in self.acts for call in act.calls}
-        is_known = bool(self.acts) or (self.answer is not None and self.answer.turns == 1)
-        return is_known and calls <= {*agent.offers(Aide.JUDGE)}
-
-
-def read(agent: Agent, place: Path, stage: Role, end: Ended) -> Output:
-    """What was cut for its length has no answer that could be read."""
-    if not place.exists():
-        return Output()
-    with place.open("rb") as file:
-        answer, error = None, None
-        try:
-            answer = agent.read(() if end.overflow else agent.objects(file), end)
-        except AgentError as exc:
-            answer, error = exc.answer, exc
-        if answer and stage is not Stage.IMPLEMENT:
-            return Output(answer, error)
-        acts = (_act(agent, one) for one in transcript.objects(file))
-        return Output(answer, error, tuple(filter(None, acts)))
-
-
-def _act(agent: Agent, value: Object) -> Act | None:
-    try:
-        return agent.watch(value)
-    except AgentError:
-        return None
+    tokens: Mapping[str, int] = field(default_factory=dict)  # by kind
+    acted: bool = True  # so far as is known, a call of its can have changed a file
 
 
 @dataclass(slots=True)
 class Watch:
-    """Tells what the agent does, by its transcript as it grows. Raises AgentError, which ends it,
-    where it would go on without end.
-    """
+    """What the agent does, by its transcript."""
 
     agent: Agent
     stage: Role
     place: Path  # of its transcript
-    sink: Sink
-    tick: process.Tick
+    sink: Sink = lambda event: None
+    tick: process.Tick = process.unwatched
     most: float = 0  # tokens; 0: no bound
-    used: dict[str, int] = field(default_factory=dict)  # tokens by message
+    used: dict[str, Mapping[str, int]] = field(default_factory=dict)  # tokens by message
+    calls: set[str] = field(default_factory=set)  # the tools
     at: int = 0  # how far it was read
-    due: float = 0.0
 
     def __call__(self, seconds: float, silent: float) -> None:
-        if seconds >= self.due:
-            self.due = seconds + _LOOK_S
-            self.look(self.agent.watch)
-            if self.most and sum(self.used.values()) > self.most:
-                raise BudgetReached(
-                    f"{self.stage} stage: the agent used up its {self.most:,.0f} tokens",
-                    hint="raise it ([max_tokens] in kern.toml) and run kern again: it resumes",
-                )
+        self.look()
         self.tick(seconds, silent)
 
-    def look(self, parse: Callable[[Object], Act | None]) -> None:
-        """At what it did since the last look."""
-        for line in self.lines():
-            if act := parse(transcript.line(line)):
-                self.sink(Acted(self.stage, act))
-                self.used[act.message] = sum(act.tokens.values())
+    def look(self) -> None:
+        """At what it did since the last look. Raises what ends it, where it would go on without
+        end.
+        """
+        for act in self._acts(self.at + _AT_ONCE):
+            self.sink(Acted(self.stage, act))
+            # The parts of one message bear the same.
+            self.used[act.message] = act.tokens
+            self.calls |= {call.partition(" ")[0] for call in act.calls}
+        if self.most and sum(self.tokens.values()) > self.most:
+            raise BudgetReached(
+                f"{self.stage} stage: the agent used up its {self.most:,.0f} tokens", hint=RAISE
+            )
 
-    def end(self) -> None:
-        self.look(partial(_act, self.agent))
-
-    def lines(self) -> list[bytes]:
-        """The whole lines since the last call; after a burst only the newest, so that memory stays
-        bounded whatever comes.
+    def read(self, end: Ended) -> Output:
+        """What came of it, once it has ended; what was cut for its length has no answer that could
+        be read.
         """
         if not self.place.exists():
-            return []
+            return Output()
+        self.most, at = 0, -1
+        while self.at > at:
+            at = self.at
+            with suppress(AgentError):
+                self.look()
+        answer, error = None, None
         with self.place.open("rb") as file:
-            newest = file.seek(0, 2) - _AT_ONCE
-            torn = newest > self.at  # the first line has lost its beginning
-            self.at = file.seek(max(self.at, newest))
-            *chunks, rest = file.read(_AT_ONCE).split(b"\n")
-            self.at = file.tell() - len(rest)
-        return chunks[torn:]
+            try:
+                answer = self.agent.read(() if end.overflow else self.agent.objects(file), end)
+            except AgentError as exc:
+                answer, error = exc.answer, exc
+        # An agent that tells of its calls shows them, or answered in its first turn.
+        tells = bool(self.used) or (answer is not None and answer.turns == 1)
+        acted = not (tells and self.calls <= {*self.agent.offers(Aide.JUDGE)})
+        error = timed_out(self.stage, end, acted=bool(self.used)) or error
+        return Output(answer or Answer(), error, answer.tokens if answer else self.tokens, acted)
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        counts = Counter[str]()
+        for one in self.used.values():
+            counts.update(one)
+        return counts
+
+    def _acts(self, most: int) -> Iterator[Act]:
+        """By whole lines, so that memory stays bounded whatever comes."""
+        with self.place.open("rb") as file:
+            file.seek(self.at)
+            while self.at < most and (data := file.readline(transcript.LINE_LIMIT)):
+                if not data.endswith(b"\n") and len(data) < transcript.LINE_LIMIT:
+                    return
+                self.at = file.tell()
+                if act := self.agent.watch(transcript.line(data)):
+                    yield act
 
 
 # ---------------------------------------------------------------- what it means
@@ -143,6 +131,8 @@ def timed_out(stage: Role, end: Ended, *, acted: bool) -> AgentError | None:
 def error(stage: Role, fault: AgentError, transcript: Path) -> KernError:
     """As the run knows it."""
     text = f"{stage} stage: {fault.message}"
+    if isinstance(fault, OverBudget):
+        return BudgetReached(text, hint=RAISE)
     if isinstance(fault, AtLimit):
         form = " (resets %Y-%m-%d %H:%M local time)"
         resets_at = fault.resets_at or (round(time.time() + fault.after) if fault.after else None)

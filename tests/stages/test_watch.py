@@ -1,36 +1,56 @@
 """An agent's live output, read while it grows."""
 
+import json
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from kern.agents import claude
+from kern.agents.protocol import Ended
+from kern.errors import BudgetReached
+from kern.events import Acted
 from kern.model import Stage
 from kern.stages.output import Watch
-from kern.system import process
 
 
-def growing_at(path: Path) -> Watch:
-    return Watch(claude.AGENT, Stage.IMPLEMENT, path, lambda event: None, process.unwatched)
+def shown(message: str, tokens: int, tool: str = "Bash") -> bytes:
+    usage = {"output_tokens": tokens}
+    part = {"type": "tool_use", "name": tool, "input": {}}
+    value = {"id": message, "content": [part], "usage": usage}
+    return json.dumps({"type": "assistant", "message": value}).encode() + b"\n"
 
 
-def test_a_line_is_told_once_and_whole(tmp_path: Path) -> None:
-    growing = growing_at(path := tmp_path / "out")
-    path.write_bytes(b"one\ntw")
-    assert growing.lines() == [b"one"]
-    path.write_bytes(b"one\ntwo\n")
-    assert growing.lines() == [b"two"]
-
-
-def test_of_a_burst_only_the_newest_lines_are_told_and_memory_stays_small(tmp_path: Path) -> None:
+def test_a_line_is_told_once_and_whole_and_a_message_counts_once(tmp_path: Path) -> None:
+    events: list[object] = []
     path = tmp_path / "out"
-    growing = growing_at(path)
-    with path.open("wb") as file:
-        for number in range(100_000):
-            file.write(b"%099d\n" % number)  # 10 MB
+    watch = Watch(claude.AGENT, Stage.IMPLEMENT, path, events.append, most=50)
+    one, same, two = shown("a", 40), shown("a", 40), shown("b", 11)
+    path.write_bytes(one + same + two[:9])
+    watch.look()
+    assert len(events) == 2 and isinstance(events[0], Acted)
+    path.write_bytes(one + same + two)
+    with pytest.raises(BudgetReached, match="its 50 tokens"):
+        watch.look()
+    assert len(events) == 3
+    assert watch.read(Ended(-1)).tokens == {"output": 51}
+
+
+def test_who_only_reads_has_changed_nothing(tmp_path: Path) -> None:
+    for tool, acted in (("Read", False), ("Bash", True)):
+        path = tmp_path / tool
+        path.write_bytes(shown("a", 1, tool))
+        assert Watch(claude.AGENT, Stage.IMPLEMENT, path).read(Ended(-1)).acted is acted
+
+
+def test_a_burst_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"%099d\n" % 7 * 100_000 + b"x" * 9_000_000)
     tracemalloc.start()
-    found = growing.lines()
-    peak = tracemalloc.get_traced_memory()[1]
+    watch = Watch(claude.AGENT, Stage.IMPLEMENT, path)
+    watch.look()
+    assert watch.at < 300_000
+    watch.read(Ended(-1))
+    assert watch.at > 18_000_000
+    assert tracemalloc.get_traced_memory()[1] < 30_000_000
     tracemalloc.stop()
-    assert found[-1] == b"%099d" % 99_999
-    assert all(len(line) == 99 for line in found), "no part of a line"
-    assert peak < 3_000_000
