@@ -39,7 +39,6 @@ _TURN_S = 0.1  # between two looks
 _GRACE_S = 5.0  # an agent is ended by its own kern
 _FAULTS: dict[int, type[KernError]] = {Exit.LIMIT: LimitReached, Exit.USAGE: UsageError}
 _SPAN = "since", "until", "seconds"
-_ENDS = {str(one): one for one in Outcome if one is not Outcome.DONE}
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
 # Other machines: what carries out a job there and raises nothing; what stops a run's kerns.
 Elsewhere = tuple[Callable[[Job], Work], Callable[..., None]]
@@ -61,12 +60,9 @@ def begun(site: Site) -> dict[str, Key]:
 
 def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -> int:
     """The exit code."""
-    fleet = Fleet(site)
-    if elsewhere:
-        (fleet.carry_out, fleet.stop), fleet.afar = elsewhere, True
+    fleet = Fleet(site, jobs, tell, elsewhere)
     fleet.finish()  # what is in progress in the person's own tree
-    fleet.tell, fleet.count = tell, jobs
-    first, where = summary.begun(site), told(fleet.count, site.options.scheduler)
+    first, where = summary.begun(site), told(jobs, site.options.scheduler)
     asks = (*site.caller.settings.worktree.asks, *first.lines)
     yours = preflight.yours(site.repo, "workers")
     site.sink(replace(first, lines=asks, facts={"at once": where, **first.facts}, yours=yours))
@@ -74,13 +70,12 @@ def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -
 
 
 class Fleet(loop.Loop):
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None) -> None:
         super().__init__(site)
         self.caller, self.repo, self.yard = site.caller, site.repo, worktree.yard(site)
-        self.count, self.afar, self.drawn = 1, False, site.options.tick
-        self.carry_out: Callable[[Job], Work] = partial(worktree.carry_out, self.yard)
-        self.stop: Callable[..., None] = worktree.stop
-        self.tell: Tell = lambda record: None
+        self.count, self.tell, self.drawn = jobs, tell, site.options.tick
+        here: Elsewhere = partial(worktree.carry_out, self.yard), worktree.stop
+        self.afar, (self.carry_out, self.stop) = bool(elsewhere), elsewhere or here
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: how its kern settled the task
         self.past, self.away = journal.History(), 0.0  # of the workers; since when their API is
@@ -115,8 +110,8 @@ class Fleet(loop.Loop):
         there = [*self._left()]
         self.queue = [one for one in there if one.commit]
         half = [one.job for one in there if not one.commit]
-        wanted = [one for one in half if self.wanted in (None, one.key)]
-        self.again = wanted[: self.options.iterations]
+        self.again = [one for one in half if self.wanted in (None, one.key)]
+        del self.again[self.options.iterations :]
         self.stuck = [one for one in half if one not in self.again]
         self.handed = len(self.again)
 
@@ -132,8 +127,8 @@ class Fleet(loop.Loop):
             start, one = refs.start(tree, branch), history.commit(repo, tip)
             key = keys.get(branch) or (start.task if start else Key("", one.trailer or branch))
             base = one.parents[0] if one.parents and facts.ticks(repo, one, key) else tip
-            job = Job(key, base, branch, number, self.caller.run, self.branch)
-            done = worktree.read(tree, replace(job, options=self.options.words))
+            own = branch, number, self.caller.run, self.branch
+            done = worktree.read(tree, Job(key, base, *own, options=self.options.words))
             # What is half done here no other machine goes on with.
             if done.commit or (done.under_way and branch in keys and not self.afar):
                 yield done
@@ -225,7 +220,6 @@ class Fleet(loop.Loop):
 
     def _come_home(self, job: Job, finished: Work) -> None:
         ended = self.ends.pop(job.branch, {})
-        end = _ENDS.get(str(ended.get("did")), Outcome.SKIPPED)
         if finished.commit:
             # No word of another machine's, and none of a kern that was killed, is proof.
             proved = "" if finished.code or self.afar else ended.get("proved")
@@ -234,7 +228,9 @@ class Fleet(loop.Loop):
             # Split, skipped, asked: what it noted is all that came of it.
             self.site.documents.edit(lambda text, _: work.noted(text, job.key, finished.spec))
             self._release(job)
-            self._settle(Settled(job.key.text, end, str(ended.get("detail")), job.key))
+            ends = [one for one in Outcome if one == ended.get("did") and one is not Outcome.DONE]
+            end, detail = (*ends, Outcome.SKIPPED)[0], str(ended.get("detail"))
+            self._settle(Settled(job.key.text, end, detail, job.key))
         elif not self.stopping:  # else it is resumed by the next run
             self._failed(finished)
 

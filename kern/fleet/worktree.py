@@ -91,8 +91,8 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
     again: what git ignores stays in it. Raises KernError.
     """
     tree, place = of(here, number), here.place(number)
-    moved = tree and not tree.run("checkout", "--quiet", "--force", *head, commit)[0]
-    if not tree or not moved or tree.run("clean", "-ffdq")[0]:
+    move = "checkout", "--quiet", "--force", *head, commit
+    if not tree or tree.run(*move)[0] or tree.run("clean", "-ffdq")[0]:
         workspace.own_folder(here.folder, parents=True)
         remove(here, number)  # something else lies there, or git knows of what lay there
         with _ONE_BY_ONE:
@@ -187,20 +187,18 @@ def _back(root: Path, copies: Iterable[Path]) -> Iterator[str]:
 
 
 def _bring(here: Yard, tree: Repo) -> None:
-    """As the person's are by now, each whole or not at all."""
+    """As the person's are by now; after a kill again."""
     for path in here.brought:
         source, target = here.repo.root / path, tree.root / path
         if target.parent != target.parent.resolve():
             continue  # it leads out
         with TemporaryDirectory(dir=here.folder) as folder:
-            part = os.path.join(folder, "part")
-            code, output = process.capture([*_COPY, str(source), part], _COPY_S)
-            if code:
-                raise KernError(f"cannot copy {source}: {plain.last(output)}", hint=AGAIN)
-            target.parent.mkdir(parents=True, exist_ok=True)
             if os.path.lexists(target):
                 os.rename(target, os.path.join(folder, "old"))
-            os.rename(part, target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            code, output = process.capture([*_COPY, str(source), str(target)], _COPY_S)
+            if code:
+                raise KernError(f"cannot copy {source}: {plain.last(output)}", hint=AGAIN)
 
 
 # ---------------------------------------------------------------- for gates of what lands
@@ -343,7 +341,7 @@ def read(tree: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
     base, parents = job.base, history.commit(tree, head.commit).parents
     under_way = bool(active and base in (head.commit, *parents[:1]))
     commit = head.commit if parents[:1] == (base,) and not active else ""
-    text = f"\n{plain.block(printed)}".rpartition("\nkern: ")[2]
+    text = f"\n{plain.block(printed)}".rpartition("\nkern: ")[2].strip()
     fault, _, hint = text.partition("\n  hint: ")
     if code < 0:
         fault, hint = f"its kern was ended by signal {-code}", ""

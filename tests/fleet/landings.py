@@ -59,7 +59,7 @@ class Project:
         return Site(found, scope, *parts, options)
 
     def fleet(self, **chosen: Any) -> Fleet:
-        made = Fleet(self.site(**chosen))
+        made = Fleet(self.site(**chosen), 1, lambda record: None, None)
         made.take_up()
         made.queue.clear()
         return made
