@@ -7,8 +7,10 @@ import base64
 import contextlib
 import functools
 import ipaddress
+import os
 import re
 import socket
+import stat
 import threading
 import urllib.request
 from asyncio import StreamReader, StreamWriter, TaskGroup
@@ -90,10 +92,12 @@ class Relay:
     def _arrive(self) -> None:
         """A child hands over one end of what tells that it is gone, and its listening sockets."""
         numbers = socket.recv_fds(self._socket, 1, 2 + len(wall.ports(self.hosts)))[1]
-        # With a kind, which need not be theirs: so whatever it is will be closed.
-        kind = socket.AF_INET, socket.SOCK_STREAM, 0
-        handed = [socket.socket(*kind, one) for one in numbers]
-        self._loop.create_task(self._serve_child(*handed))
+        if all(stat.S_ISSOCK(os.fstat(one).st_mode) for one in numbers):
+            handed = [socket.socket(fileno=one) for one in numbers]
+            self._loop.create_task(self._serve_child(*handed))
+        else:
+            for one in numbers:
+                os.close(one)
 
     async def _serve_child(self, *handed: socket.socket) -> None:
         """Until it is gone, which ends what is under way."""

@@ -224,6 +224,17 @@ def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> No
         silent.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
+def test_nothing_is_left_of_what_is_no_socket(bare: Relay, tmp_path: Path) -> None:
+    before = _files()
+    with (tmp_path / "file").open("w") as file, socket.socket(socket.AF_UNIX) as own:
+        for handed in ((file, file), (own, file), (file, own), (own, own), (file,), (own,) * 3):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as way:
+                way.connect(bare.place)
+                socket.send_fds(way, [b"\0"], [one.fileno() for one in handed])
+    wait_for(lambda: _files() == before)
+
+
 @contextlib.contextmanager
 def behind(
     proxy: socket.socket, place: Path, hosts: tuple[str, ...], refused: Callable[[str], None]
