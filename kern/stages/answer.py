@@ -4,7 +4,7 @@ comes to. Pure.
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -71,8 +71,11 @@ _COUNTS = r"[\W_]*\d+[\W_]*$|\s*\[\d+\]|\s+\S+::\S"
 _GAP = r"[*_`~]*+[\s:\uff1a.,;!|=>)\]\"'\u2013\u2014-]*+(?:[*_`]++\s)?\s*"
 _CLOSING = r"(\*+|_+|`+)\.?$"  # emphasis at the end of a reason
 _SAYS = re.compile(r"[^\W_]")
-_HEADING = r"(#{1,6})\s+(\S.*)"
-_FENCE = r"`{3,}(?=[^`]*$)|~{3,}"
+_BLOCK = (  # of code, to its closing fence or to the end
+    r"(?ms)^[^\S\n]*(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:\n.*?^[^\S\n]*\1[`~]*[^\S\n]*$|.*)"
+)
+_FENCE = r"\s*(?:```|~~~)"
+_HEADING = r"#{1,6}\s+\S"
 _BULLET = r"\s*(?:>\s*)*(?:[-*+]\s+)?"
 _LABELS = ("Files", "Pattern", "Constraint", "Proof")
 _LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
@@ -80,7 +83,8 @@ _LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s
 _VOTE = r"[\W_]*(Used|Misled)[*_`]*\s*:(.*\bL[1-9].*)"
 _ENTRY = r"\bL[1-9]\d{0,8}\b"
 _CUT = "\0"  # where lines were taken out: what stands above it goes on nowhere
-_ITEM = r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
+_EMPTIED = rf"(?m)^[ \t]*(`{{3,}}|~{{3,}})[^\n]*\n{_CUT}\n[ \t]*\1[ \t]*$"
+_ITEM = r"(?m)^(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
 # A text in a fence, below nothing but lines that announce it, which no subject does.
 _FENCED = r"(?sm)(?:(?:[^`~\n]*[.:!])?[ \t]*\n)*[ \t]*(`{3,}|~{3,})[^`\n]*\n(.*)^\1.*"
 
@@ -116,19 +120,25 @@ class Answer:
 
 def parse(role: Role, text: str) -> Answer:
     """Never raises: what cannot be read is `UNCLEAR`."""
-    lines = plain.block("\n".join(text.splitlines())).split("\n")
+    text = plain.block("\n".join(text.splitlines()))
+    lines, bare = text.split("\n"), _bare(text).split("\n")
     speaking = [at for at, line in enumerate(lines) if _SAYS.search(line)]
     if not speaking:
         return Answer(Code.UNCLEAR, "the answer is empty")
-    fenced = _fenced(lines)
-    codes = _codes(role, lines, fenced, speaking)
+    codes = _codes(role, lines, bare, speaking)
     code = min((code for code, _ in codes.values()), key=CARE[role].index, default=Code.UNCLEAR)
     reason, *below = _why(code, lines, codes)
     if code in _REASONED and not reason:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
-    votes = _votes(lines, fenced) if role is Stage.IMPLEMENT else {}
-    rest = _without(lines, fenced, {*votes, *(() if code is Code.UNCLEAR else (*codes, *below))})
+    votes = {
+        at: vote
+        for at, line in enumerate(bare if role is Stage.IMPLEMENT else ())
+        if (vote := re.fullmatch(_VOTE, line))
+    }
+    drop = {*votes, *(() if code is Code.UNCLEAR else (*codes, *below))}
+    rest = "\n".join(_CUT if at in drop else line for at, line in enumerate(lines))
+    rest = re.sub(_EMPTIED, _CUT, rest)
     if code is Code.UNCLEAR and role is Stage.RESEARCH:  # findings: they are what was asked for
         code, reason = Code.READY, ""
     elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
@@ -141,17 +151,22 @@ def parse(role: Role, text: str) -> Answer:
         learned=section(rest, "Learned"),
         subtasks=_subtasks(section(rest, "Subtasks")),
         listed=section(rest, "Tasks") or section(rest, "Changes"),
-        body="\n".join(line for line in rest if line != _CUT).strip(),
-        used=_ids(votes, "Used"),
-        misled=_ids(votes, "Misled"),
+        body=re.sub(f"(?m)^{_CUT}\n?", "", rest).strip(),
+        used=_ids(votes.values(), "Used"),
+        misled=_ids(votes.values(), "Misled"),
     )
+
+
+def _bare(text: str) -> str:
+    """With blanks in the place of code blocks."""
+    return re.sub(_BLOCK, lambda block: re.sub(rf"[^\n{_CUT}]", " ", block[0]), text)
 
 
 # ---------------------------------------------------------------- the code
 
 
 def _codes(
-    role: Role, lines: Sequence[str], fenced: Sequence[bool], speaking: Sequence[int]
+    role: Role, lines: Sequence[str], bare: Sequence[str], speaking: Sequence[int]
 ) -> dict[int, tuple[Code, str]]:
     """The lines that say a code, with their reasons: near the end, for a judge also the first, for
     stage 3 wherever they stand. What stands in a code block, or in a test runner's summary, counts
@@ -159,14 +174,14 @@ def _codes(
     """
     if role is not Stage.COMMIT:
         speaking = [*(speaking[:-LAST][:1] if role is Aide.JUDGE else ()), *speaking[-LAST:]]
-    matches = {at: match for at in speaking if (match := re.match(_LINE, lines[at]))}
     codes, counted = dict[int, tuple[Code, str]](), set[int]()
-    for at, (marks, word, rest) in ((at, match.groups()) for at, match in matches.items()):
+    for at, match in ((at, re.match(_LINE, lines[at])) for at in speaking):
+        marks, word, rest = match.groups() if match else ("", "", "")
         code = next((code for code in CARE[role] if code == _ALSO.get(word, word)), None)
         if code and not re.search(_WITHDRAWN, marks) and not re.match(_MENU, rest):
             codes[at] = code, _reason(marks, rest)
             counted |= {at} if re.match(_COUNTS, rest) else set()
-    codes = {at: one for at, one in codes.items() if not fenced[at]} or codes
+    codes = {at: one for at, one in codes.items() if bare[at] == lines[at]} or codes
     return {at: one for at, one in codes.items() if at not in counted} or codes
 
 
@@ -185,11 +200,11 @@ def _why(
     code: Code, lines: Sequence[str], codes: Mapping[int, tuple[Code, str]]
 ) -> tuple[str, *tuple[int, ...]]:
     """The reason for the code, and the line that holds it where that is the one below."""
-    for at in reversed([at for at, (said, _) in codes.items() if said is code]):
+    for at in reversed([at for at, one in codes.items() if one[0] is code]):
         if reason := codes[at][1]:
             return (reason,)
-        further = range(at + 1, len(lines))
-        below = next((n for n in further if _SAYS.search(lines[n]) and not _is_fence(lines[n])), at)
+        further = (n for n in range(at + 1, len(lines)) if not re.match(_FENCE, lines[n]))
+        below = next((n for n in further if _SAYS.search(lines[n])), at)
         if code in _REASONED and below not in codes and not re.match(_HEADING, lines[below]):
             return plain.line(re.sub(_BULLET, "", lines[below], count=1)), below
     return ("",)
@@ -198,78 +213,43 @@ def _why(
 # ---------------------------------------------------------------- the rest
 
 
-def _votes(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[str]]:
-    """The lines that name entries of LEARNINGS.md, outside code."""
-    matches = {at: re.fullmatch(_VOTE, line) for at, line in enumerate(lines) if not fenced[at]}
-    return {at: match for at, match in matches.items() if match}
-
-
-def _ids(votes: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
-    rest = " ".join(match[2] for match in votes.values() if match[1] == label)
+def _ids(votes: Iterable[re.Match[str]], label: str) -> tuple[str, ...]:
+    """The entries of LEARNINGS.md that they name."""
+    rest = " ".join(vote[2] for vote in votes if vote[1] == label)
     return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
 
 
-def _without(lines: Sequence[str], fenced: Sequence[bool], drop: set[int]) -> list[str]:
-    """The lines, those that are taken out marked, with a code block that holds nothing else."""
-    fences = {at for at, line in enumerate(lines) if _is_fence(line)} - drop
-    alone = {at for at in drop if fenced[at] and {at - 1, at + 1} <= fences}
-    dropped = drop | {edge for at in alone for edge in (at - 1, at + 1)}
-    return [_CUT if at in dropped else line for at, line in enumerate(lines)]
-
-
-def _findings(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _findings(text: str) -> tuple[tuple[str, str], ...]:
     """What `_LABELS` name, each up to a heading or the first blank line below; else all of it."""
     findings = dict[str, list[str]]()
     label = ""
-    for line in lines:
+    for line in text.split("\n"):
         if match := re.fullmatch(_LABEL, line):
             label = next(one for one in _LABELS if one[:2] == match[1][:2])
             line = match["text"] or ""
         elif line.startswith(("#", _CUT)) or (label in findings and not line.strip()):
             label = ""
-        if label and (text := line.strip().lstrip("-*+ ")):
-            findings.setdefault(label, []).append(text)
+        if label and (words := line.strip().lstrip("-*+ ")):
+            findings.setdefault(label, []).append(words)
     rows = [(one, plain.line("; ".join(findings[one]))) for one in _LABELS if one in findings]
-    body = plain.line("\n".join(lines))
+    body = plain.line(text)
     return tuple(rows or ([("Findings", body)] if body else []))
 
 
-def section(lines: Sequence[str], title: str) -> str:
+def section(text: str, title: str) -> str:
     """What stands below the heading, up to the next of its level or above, outside code."""
-    inside, depth = list[str](), 0
-    for line, fenced in zip(lines, _fenced(lines), strict=True):
-        heading = None if fenced else re.fullmatch(_HEADING, line.rstrip())
-        if depth and (line == _CUT or (heading and len(heading[1]) <= depth)):
-            break
-        if depth:
-            inside.append(line)
-        elif heading and heading[2].rstrip(": ") == title:
-            depth = len(heading[1])
-    return textwrap.dedent("\n".join(inside).expandtabs(4).strip("\n")).rstrip()
-
-
-def _is_fence(line: str) -> bool:
-    return re.match(_FENCE, line.strip()) is not None
-
-
-def _fenced(lines: Sequence[str]) -> list[bool]:
-    """Which lines are code, or the fences around it."""
-    flags: list[bool] = []
-    fence = ""
-    for line in map(str.strip, lines):
-        opening = None if fence else re.match(_FENCE, line)
-        flags.append(bool(fence or opening))
-        if opening:
-            fence = opening[0]
-        elif fence and line.startswith(fence) and not line.strip(fence[0]):
-            fence = ""
-    return flags
+    bare = _bare(text)
+    if not (heading := re.search(rf"(?m)^(#{{1,6}})\s+{title}[: \t]*$", bare)):
+        return ""
+    next_one = re.compile(rf"(?m)^(?:{_CUT}|#{{1,{len(heading[1])}}}\s+\S)|\Z")
+    end = next_one.search(bare, heading.end())
+    inside = text[heading.end() : end.start() if end else None]
+    return textwrap.dedent(inside.expandtabs(4).strip("\n")).rstrip()
 
 
 def _subtasks(section: str) -> tuple[str, ...]:
     """The items at the left margin, each once; too many are no decomposition."""
-    items = (re.fullmatch(_ITEM, line.rstrip()) for line in section.split("\n"))
-    titles = dict.fromkeys(plain.line(item[1], 200) for item in items if item)
+    titles = dict.fromkeys(plain.line(item, 200) for item in re.findall(_ITEM, section))
     titles = {title: None for title in titles if re.search(r"\w", title)}
     return tuple(titles) if len(titles) <= MOST_SUBTASKS else ()
 
@@ -347,12 +327,10 @@ def agreed(judges: Sequence[Result]) -> Result | None:
     """What judges of one criterion come to, each asked afresh; None: another is to be asked. One
     that is content is enough, and a change is refused only by two that say the same.
     """
-    for code in (0, 1, 2):
-        alike = [judge for judge in judges if judge.code == code]
-        if len(alike) == (1 if code == 0 else 2):
-            outputs = dict.fromkeys(judge.output for judge in alike)
-            return replace(alike[0], output="\n".join(outputs))
-    return None
+    alike = [judge for judge in judges if judge.code == judges[-1].code]
+    if not alike or (alike[0].red and len(alike) < 2):
+        return None
+    return replace(alike[0], output="\n".join(dict.fromkeys(judge.output for judge in alike)))
 
 
 def disagreement(judges: Sequence[Result]) -> str:
