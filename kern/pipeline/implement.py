@@ -115,7 +115,6 @@ def implement(site: Site, at: Situation) -> None:
         *(site, at, start, tree, reply, limits or reply.fault or reply.doubt),
         told={one.id: one.text for one, _ in prompt.memory.chosen},
         acted=reply.acted,
-        sent_back=reply.reply.sent_back if sends_back else -1,
         time=at.files[Stage.RESEARCH].time,
         cause=Cause.LIMIT if limits else Cause.FORM if reply.doubt else late,
     )

@@ -23,7 +23,6 @@ from kern.spec import commands, edit, order
 from kern.spec.file import Documents
 from kern.spec.notes import Checks
 from kern.spec.parse import Kind, Spec, Task, parse
-from kern.stages import record
 from kern.stages.briefs import task_name
 from kern.stages.record import StageRecord
 
@@ -213,11 +212,9 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
     if site.documents.update(apply):
         site.sink(AttemptNoted(key.text, number, reason, ref, str(Cause.COLLISION)))
     how = "The task was finished on an older commit, and its change is merged into the tree"
-    return record.new(
-        Stage.IMPLEMENT,
-        {"result": commit.subject},
-        key,
-        number,
+    answer = {"result": commit.subject}
+    new = StageRecord(Stage.IMPLEMENT, answer, key.text, key.parent, key.nth, number)
+    return new.noting(
         base=head,
         start=repo.tree(head),
         tree=why.tree,

@@ -148,8 +148,7 @@ def save(
     site: Site, reply: Said, key: Key, stage: Stage, attempt: int, **facts: object
 ) -> StageRecord:
     """The stage's file: what the agent said, and what kern noted."""
-    fault = {"fault": reply.fault} if reply.fault else {}
-    run = site.caller.run
-    new = record.new(stage, reply.reply.result, key, attempt, run=run, **facts, **fault)
+    new = StageRecord(stage, reply.reply.result, key.text, key.parent, key.nth, attempt)
+    new = new.noting(run=site.caller.run, fault=reply.fault, **facts)
     record.save(site.scope, new)
     return new

@@ -50,19 +50,18 @@ def doubt(
     whether the repository has something of that name.
     """
     parsed = answer.parse(role, text)
-    if role is Stage.RESEARCH and parsed.code is Code.UNCLEAR:  # it is empty
-        return parsed.reason
-    if repeats(text, parsed.reason, prompt, task):
-        return REPEATED
-    if re.match(_CALL, text):
-        return NO_CALL
-    if role is Stage.RESEARCH and is_missing(parsed, task, knows):
-        return MISSING
-    done = parsed.code is Code.SKIPPED and re.search(_DONE, parsed.reason)
-    if red and (done or parsed.code is Code.NO_TASK):
-        return f"it says that there is nothing to do, and {red} is red"
-    leaves = parsed.code in (Code.SKIPPED, Code.NEEDS_ANSWER)
-    return NAMELESS if leaves and not names(parsed.reason, task, knows) else ""
+    code, reason, finds = parsed.code, parsed.reason, role is Stage.RESEARCH
+    leaves = code in (Code.SKIPPED, Code.NEEDS_ANSWER)
+    done = code is Code.NO_TASK or (code is Code.SKIPPED and re.search(_DONE, reason))
+    doubts = (
+        (finds and code is Code.UNCLEAR, reason),  # it is empty
+        (repeats(text, reason, prompt, task), REPEATED),
+        (re.match(_CALL, text), NO_CALL),
+        (finds and is_missing(parsed, task, knows), MISSING),
+        (red and done, f"it says that there is nothing to do, and {red} is red"),
+        (leaves and not names(reason, task, knows), NAMELESS),
+    )
+    return next((why for holds, why in doubts if holds), "")
 
 
 def again(role: Role, why: str) -> str:

@@ -1,5 +1,5 @@
 """A change as agents are shown it: every file with its size, then as much of each patch as there is
-room for; and what it does to tests that were there.
+room for; and which tests that were there it takes lines from.
 """
 
 import re
@@ -96,40 +96,8 @@ def _patches(repo: Repo, paths: Sequence[str], old: str, new: str) -> Iterator[t
         yield path, "" if huge else plain.decode(repo.git(*argv))
 
 
-# ---------------------------------------------------------------- what it does to tests
-
-_SKIPS = (
-    r"\b(?:pytest\.(?:mark\.)?(?:skip|xfail)|unittest\.(?:skip|expectedFailure)|skipTest\()"
-    r"|\b(?:it|test|describe|context)\.(?:skip|todo|only)\b|\bx(?:it|describe|test)\("
-    r"|\bt\.Skip\w*\(|#\[ignore|@(?:Disabled|Ignore)\b|@tag :skip|\bpending\("
-)
-_ASSERTS = (
-    r"\bassert\w*|\bexpect\w*[ \t]*[(.]|\bshould\b|\bt\.(?:Error|Fatal|Fail)|\brequire\.\w+\("
-)
-
-
 def weakened(repo: Repo, old: str, new: str) -> list[str]:
-    """What the change does to tests that were there, a line for each file."""
-    there = sorted(path for path, (entry, _) in repo.changed(old, new).items() if entry)
-    tests = [path for path in there if re.search(TEST, path)][:MOST]
-    return list(filter(None, (weaker(*one) for one in _patches(repo, tests, old, new))))
-
-
-def weaker(path: str, patch: str) -> str:
-    """What happened to one test file, by its patch; empty where nothing of it was weakened."""
-    how = "deleted" if "\ndeleted file mode " in patch else "; ".join(_weaker(patch))
-    return f"{plain.line(path, 80)}: {how}" if how else ""
-
-
-def _weaker(patch: str) -> Iterator[str]:
-    _, _, pieces = patch.partition("\n@@")  # what stands before is a heading
-    old, new = ("\n".join(re.findall(rf"(?m)^\{sign}(.*)", pieces)) for sign in "-+")
-    skips, asserts = (
-        len(re.findall(words, new)) - len(re.findall(words, old)) for words in (_SKIPS, _ASSERTS)
-    )
-    if skips > 0:
-        yield plain.count(skips, "new skip mark")
-    if asserts < 0:
-        yield f"{plain.count(-asserts, 'assertion')} fewer"
-    elif changed := len(re.findall(_ASSERTS, old)):
-        yield f"{plain.count(changed, 'assertion')} changed"
+    """Tests that were there and of which lines are gone, each with its size."""
+    there = {path for path, (entry, _) in repo.changed(old, new).items() if entry}
+    tests = [one for one in _files(repo, old, new) if one[1] in there and re.search(TEST, one[1])]
+    return [f"{plain.line(path, 80)} ({size})" for size, path in tests if not size.endswith("-0")]

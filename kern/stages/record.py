@@ -35,7 +35,6 @@ class StageRecord:
     tree: str = ""
     onto: str = ""  # the commit that the verdict is bound to, where HEAD has moved on since
     outcome: str = ""
-    sent_back: int = -1  # how often a red gate let stage 2 not end yet; -1: no gate was to
     proof: str = ""
     red: Red | None = None
     cause: str = Cause.OTHER.value  # what it failed over, where it did
@@ -96,25 +95,23 @@ _FACTS = {one.name for one in fields(StageRecord)[2:]} - {"red"}
 
 
 def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
-    """Anybody can write the file: what has another form than a fact has is not read, and a file
-    whose verdict cannot be read, or that names none of git's objects, does not count.
+    """Anybody can write the file: one where a fact has another form, whose verdict cannot be read,
+    or that names none of git's objects, does not count.
     """
     result, empty = dict(raw), StageRecord(stage, {})
     noted = result.pop("kern")
-    facts = {
-        name: noted[name]
-        for name in _FACTS & noted.keys()
-        if isinstance(noted[name], type(getattr(empty, name)))
-    }
+    facts = {name: noted[name] for name in _FACTS & noted.keys()}
     try:
         if red := noted.get("red"):
             facts["red"] = Red(str(red["name"]), red.get("code"), str(red["output"]))
         record = StageRecord(stage, result, **facts)
         _ = record.decision, {*record.told.values()}
+        forms = [(getattr(record, one), type(getattr(empty, one))) for one in _FACTS]
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     ids = (record.base, *(record.change if stage is Stage.IMPLEMENT else ()))
-    return record if all(map(_ID.fullmatch, ids)) else None
+    sound = all(isinstance(value, form) for value, form in forms)
+    return record if sound and all(map(_ID.fullmatch, ids)) else None
 
 
 # ---------------------------------------------------------------- on the disk
@@ -128,12 +125,6 @@ def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
 
 def save(scope: Scope, record: StageRecord) -> None:
     workspace.save(scope, record.stage, record.value)
-
-
-def new(
-    stage: Stage, result: Mapping[str, object], key: Key, attempt: int, **facts: Any
-) -> StageRecord:
-    return StageRecord(stage, result, key.text, key.parent, key.nth, attempt, **facts)
 
 
 def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:

@@ -5,13 +5,11 @@ what it does to tests.
 import tracemalloc
 from pathlib import Path
 
-import pytest
-
 from kern.git.repository import open_at
 from kern.model import Aide
 from kern.spec.parse import parse
 from kern.stages import briefs, change, prompts
-from kern.stages.change import HUGE, weaker
+from kern.stages.change import HUGE
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN
 from tests.conftest import Git
 
@@ -77,31 +75,7 @@ def test_of_a_huge_file_no_patch_is_made(repo: Path, git: Git) -> None:
     git("add", "--all")
     found, new = open_at(repo), git("write-tree")
     tracemalloc.start()
-    assert change.weakened(found, old, new) == ["tests/test_a.py: 1 assertion fewer"]
+    assert change.weakened(found, old, new) == ["tests/data (binary)", "tests/test_a.py (+0 -1)"]
     assert "[not shown, read them: tests/data]" in change.shown(found, old, new, ROOM)
     assert tracemalloc.get_traced_memory()[1] < HUGE
     tracemalloc.stop()
-
-
-# -------------------------------------------------------------------- tests that were there
-
-HEAD = "diff --git a/t b/t\n--- a/tests/t.py\n+++ b/tests/t.py\n@@ -1,2 +1,2 @@ def assert_it():\n"
-
-
-@pytest.mark.parametrize(
-    ("patch", "said"),
-    [
-        ("-    assert a == 1\n", "1 assertion fewer"),
-        ("-    assert a == 1\n+    assert a\n", "1 assertion changed"),
-        ("+@pytest.mark.skip\n def test_a():\n", "1 new skip mark"),
-        ("+@pytest.mark.xfail(reason='x')\n-    self.assertEqual(a, b)\n",
-         "1 new skip mark; 1 assertion fewer"),
-        ("-it('adds', () => {\n+it.skip('adds', () => {\n", "1 new skip mark"),
-        ("-  expect(a).toBe(1)\n-  expect(b).toBe(1)\n", "2 assertions fewer"),
-        ("-#[ignore]\n+    assert!(a);\n", ""),
-        ("+    assert b\n", ""),
-        ("-# a comment\n+# another\n", ""),
-    ],
-)  # fmt: skip
-def test_a_patch_tells_what_is_weaker(patch: str, said: str) -> None:
-    assert weaker("tests/t.py", HEAD + patch) == (f"tests/t.py: {said}" if said else "")

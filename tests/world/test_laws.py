@@ -33,7 +33,7 @@ from kern.spec.parse import Kind, Spec, Task, parse
 from kern.spec.reapply import reapply
 from kern.stages import answer, output, prompts, record
 from kern.stages.answer import Code
-from kern.stages.record import sweep
+from kern.stages.record import StageRecord, sweep
 from kern.system import lock, workspace
 from kern.system.workspace import Scope
 from tests.agents.test_output import ALL, dump
@@ -312,7 +312,7 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(
         if reply:
             key = Key("", data.decode("latin-1"))
             ids = dict.fromkeys(("base", "start", "tree"), "0" * 40)
-            made = record.new(stage, reply.result, key, 1, fault="x", **ids)
+            made = StageRecord(stage, reply.result, key.text).noting(fault="x", **ids)
             record.save(scope, made)
             found = record.read(scope, stage)
             assert found is not None
