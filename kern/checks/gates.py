@@ -20,7 +20,6 @@ from kern.system import process
 from kern.system.workspace import Scope
 
 OUTPUT_LIMIT = 20_000_000  # bytes
-_TAIL = 8192  # bytes of the output that are read
 # Its parent is a shell, which waits for it whatever comes: one that kills its parent kills no kern.
 _PARENT = 'trap : INT TERM; sh -c "$1"; exit $?'
 
@@ -100,7 +99,7 @@ class Gates:
             tick=self.tick,
             **how,
         )
-        output = plain.masked(_end(log), plain.secrets(os.environ))
+        output = plain.masked(ran.stderr, plain.secrets(os.environ))
         shut = closed.sentences(output, confined) if ran.code else []
         output = "\n".join((output.rstrip(), *shut)) if shut else output
         failure = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
@@ -118,11 +117,3 @@ def _name(gate: Gate) -> str:
     """For its log."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40]
     return name or f"task-{hashlib.sha256(os.fsencode(gate.command)).hexdigest()[:6]}"
-
-
-def _end(place: Path) -> str:
-    if not place.exists():  # a gate's own doing
-        return ""
-    with place.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
-        return file.read().decode("utf-8", "replace")

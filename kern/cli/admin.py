@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -62,7 +63,7 @@ def update() -> int:
     source, extras, *_ = [*plain.decode(came_from.read_bytes()).split("\n"), ""]
     env = {"KERN_SOURCE": source, "KERN_EXTRAS": extras, **os.environ}
     with prompts.path("install.sh").open("rb") as text:  # by stdin: the script replaces its folder
-        return process.attended(["/bin/sh"], text, env)
+        return subprocess.call(["/bin/sh"], stdin=text, env=env)
 
 
 # ---------------------------------------------------------------- the pages in kern/help

@@ -3,6 +3,7 @@
 import difflib
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import TextIO
 from kern import plain
 from kern.errors import UsageError
 from kern.pipeline.site import Leave
-from kern.system import process
 
 
 def yes(question: str, usual: str = "n") -> bool:
@@ -56,7 +56,7 @@ def edit(file: Path) -> str:
     """Returns when the person has closed it in their editor: what went wrong, in words."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        code = process.attended([*shlex.split(editor), str(file)], sys.stdin, os.environ)
+        code = subprocess.call([*shlex.split(editor), str(file)], stdin=sys.stdin)
     except (OSError, ValueError) as exc:
         return f"cannot start the editor {plain.line(editor, 80)}: {exc}"
     return f"the editor {plain.line(editor, 80)} ended with {code}" if code else ""

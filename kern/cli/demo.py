@@ -45,9 +45,9 @@ def main() -> int:
 
 
 def _git(root: Path, *argv: str) -> str:
-    code, text = process.capture(["git", "-C", str(root), *argv], 30)
+    code, text, why = process.capture(["git", "-C", str(root), *argv], 30)
     if code:
-        raise KernError(f"the sample repository fails: git {argv[0]}: {text.strip()}")
+        raise KernError(f"the sample repository fails: git {argv[0]}: {why.strip()}")
     return text
 
 

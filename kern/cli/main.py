@@ -1,5 +1,6 @@
 """`kern`: arguments in, one call, an exit code out."""
 
+import contextlib
 import sys
 
 from kern import plain
@@ -26,10 +27,8 @@ def main() -> None:
         hint = "fix it, then run kern again: it resumes"
         code = _complain(KernError(f"cannot use{where}: {exc.strerror}", hint=hint))
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError):  # or Python complains at its end, with its own code
             stream.flush()
-        except (OSError, ValueError):  # or Python complains at its end, with a code of its own
-            streams.mute(stream)
     sys.exit(code)
 
 

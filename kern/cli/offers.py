@@ -66,7 +66,7 @@ def _write(repo: Repo, name: str, text: str, *, yes: bool) -> bool:
         is_new = yes or asking.yes(f"Change {name} like this? [y/N]")
     if is_new:
         place.parent.mkdir(parents=True, exist_ok=True)
-        workspace.replace(place, new, mode=None)
+        workspace.replace(place, new, private=False)
     print(f"{'written' if is_new else 'kept':8} {name}")
     return is_new
 

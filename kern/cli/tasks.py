@@ -112,7 +112,7 @@ def undo(folder: Path, words: str) -> None:
 def _alone(repo: Repo) -> Iterator[None]:
     """Not beside a run: kern's own lines are its own, and it writes them again."""
     try:
-        with lock.hold(workspace.scope(repo.root, repo.head().name), repo.git_dir):
+        with lock.hold(repo.git_dir):
             yield
     except Held as exc:
         hint = "kern stop, and when it has ended: this again"

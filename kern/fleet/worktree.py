@@ -183,7 +183,7 @@ def _back(root: Path, copies: Iterable[Path]) -> Iterator[str]:
         leads = ("(", "-lname", own, "-o", "-lname", f"{own}/*", ")")
         links = ("find", place, *leads, "!", "-lname", f"{escape(place)}/*")
         for argv in (links, ("grep", "-rlwF", *names, "-e", str(root), "--", place)):
-            yield from os.fsdecode(process.heard(argv, _COPY_S)[1]).splitlines()
+            yield from process.capture(argv, _COPY_S)[1].splitlines()
 
 
 def _bring(here: Yard, tree: Repo) -> None:
@@ -196,9 +196,9 @@ def _bring(here: Yard, tree: Repo) -> None:
             if os.path.lexists(target):
                 os.rename(target, os.path.join(folder, "old"))
             target.parent.mkdir(parents=True, exist_ok=True)
-            code, output = process.capture([*_COPY, str(source), str(target)], _COPY_S)
+            code, _, why = process.capture([*_COPY, str(source), str(target)], _COPY_S)
             if code:
-                raise KernError(f"cannot copy {source}: {plain.last(output)}", hint=AGAIN)
+                raise KernError(f"cannot copy {source}: {plain.last(why)}", hint=AGAIN)
 
 
 # ---------------------------------------------------------------- for gates of what lands

@@ -158,7 +158,7 @@ def restore_index(repo: Repo, before: bytes | None) -> None:
         paths = repo.paths("diff-index", "--cached", "-z", "--no-renames", "--name-only", head)
         repo.update_index({p: repo.entry(head, p) for p in paths if p not in DOCUMENTS})
     elif workspace.read(place := repo.git_dir / "index") != before:
-        workspace.replace(place, before, mode=0o644)
+        workspace.replace(place, before, private=False)
 
 
 # ---------------------------------------------------------------- what git ignores

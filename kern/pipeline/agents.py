@@ -113,7 +113,8 @@ def version(agent: Agent, place: str) -> str:
     """Where it is and what it says of its version. Raises KernError for one that does not run, or
     is too old.
     """
-    code, output = process.capture([place, "--version"], 30, cwd="/")  # see `login`
+    code, *printed = process.capture([place, "--version"], 30, cwd="/")  # see `login`
+    output = "".join(printed)
     if code or protocol.version(output) < agent.oldest:
         detail = f"{place} does not run: {output}" if code else f"{place}, {plain.line(output, 60)}"
         oldest = ".".join(map(str, agent.oldest))
@@ -160,7 +161,8 @@ def login(agent: Agent, place: str) -> Check:
     if not (is_own(agent) and agent.status):
         return status(agent, 1, "")
     # Not in the project: its settings name programs that the agent would ask.
-    return status(agent, *process.capture([place, *agent.status], 30, cwd="/"))
+    code, *printed = process.capture([place, *agent.status], 30, cwd="/")
+    return status(agent, code, "".join(printed))
 
 
 def status(agent: Agent, code: int, output: str) -> Check:

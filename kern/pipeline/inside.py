@@ -71,6 +71,5 @@ def login(sandbox: Sandbox, program: Program) -> Iterator[Check]:
 def _run(hold: Hold, agent: str, *argv: str) -> tuple[int, str, str, list[str]]:
     """Exit code, output, complaints, and what of those the sandbox closed."""
     confined = hold(Kind.READER, argv, process.surroundings(), agent=agent)
-    code, printed, why = process.heard(confined.argv, _PATIENCE_S, env=confined.env)
-    output = plain.decode(printed)
+    code, output, why = process.capture(confined.argv, _PATIENCE_S, env=confined.env)
     return code, output, why, closed.sentences(output + why, confined) if code else []

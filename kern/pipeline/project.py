@@ -223,7 +223,7 @@ def run_hooks(site: Site, tree: str, message: str, *, again: bool = True) -> Che
     with attempt.watched(site, "a commit hook"):
         here = site.rooms.for_hooks(whole, head)
         worded = here.git / "COMMIT_EDITMSG"
-        workspace.lay(worded, plain.encode(message))
+        workspace.replace(worded, plain.encode(message))
         for name in there:
             end = _run_hook(site, here, name)
             if name == PRE_COMMIT:  # which may have committed by itself

@@ -80,7 +80,7 @@ def begin(
     with (
         isolation.ready(plan, isolation.mode(), sink) as sandbox,
         control.signals(),
-        lock.hold(scope, repo.git_dir, run),
+        lock.hold(repo.git_dir, run, name),
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(repo.store),

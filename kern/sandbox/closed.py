@@ -71,8 +71,8 @@ def sentences(output: str, confined: Confined) -> list[str]:
 def access(confined: Confined, *paths: Path) -> list[str]:
     """Of each what a child of the same sandbox can, read and write: `rw`."""
     argv = (*confined.before, "sh", "-c", _ASK, "sh", *map(str, paths))
-    out = process.heard(argv, _ASK_S, env=confined.env)[1] if paths else b""
-    return out.decode().split(":")[1:]
+    out = process.capture(argv, _ASK_S, env=confined.env)[1] if paths else ""
+    return out.split(":")[1:]
 
 
 def _variables(line: str, confined: Confined) -> Iterator[str]:

@@ -217,7 +217,7 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         for over in Overlays:
             argv = ["true"] if over is Overlays.NONE else ["touch", f"{lower}/x"]
             trial = replace(bare, overlays=over).confine(Kind.WORKER, argv, os.environ, room=room)
-            code, _, complaint = process.heard(trial.argv, _TRIAL_S, env=trial.env)
+            code, _, complaint = process.capture(trial.argv, _TRIAL_S, env=trial.env)
             if not code:
                 return replace(sandbox, overlays=over)
     raise means.failure(code, complaint)

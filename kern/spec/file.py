@@ -59,7 +59,7 @@ class Documents:
 
     def write(self, name: str, text: str) -> None:
         place = real(self.root, name)
-        workspace.replace(place, encode(text), mode=None, scratch=self.scratch)
+        workspace.replace(place, encode(text), private=False, scratch=self.scratch)
 
     def form(self, name: str) -> str | None:
         """What stands there: the target of a link, "" for a file, None for anything else."""

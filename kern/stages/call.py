@@ -194,7 +194,7 @@ class Caller:
         )
         start = agent.start(call)
         for name, text in {**start.files, **contract}.items():
-            workspace.lay(self.scratch / name, plain.encode(text))
+            workspace.replace(self.scratch / name, plain.encode(text))
         git = environment.added(base, (*_FOREGROUND, *config))
         own = {**dict.fromkeys(("KERN_ROOT", "PWD"), str(self.root)), **env}
         kind, env = Kind.WORKER if works else Kind.READER, {**base, **git, **start.env, **own}

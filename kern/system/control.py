@@ -66,9 +66,8 @@ class Steering:
         """Raises `Asked` as soon as it is asked meanwhile."""
         self.check_requests()
         while seconds > 0:
-            step = min(seconds, _STEP_S)
-            self.pause(step)
-            seconds -= step
+            self.pause(min(seconds, _STEP_S))
+            seconds -= _STEP_S
             self.check_requests()
 
     def close(self) -> None:
@@ -83,9 +82,9 @@ def signals() -> Iterator[None]:
     `Interrupted`; once that is under way further ones are ignored. Within such a block, and in
     another thread than Python's main one, which alone is told of them, nothing changes.
     """
-    main = threading.current_thread() is threading.main_thread()
     before = {signum: signal.getsignal(signum) for signum in _SIGNALS}
-    if not main or _interrupt in before.values():
+    is_main = threading.current_thread() is threading.main_thread()
+    if _interrupt in before.values() or not is_main:
         yield
         return
     for signum, handler in before.items():

@@ -3,15 +3,13 @@
 import contextlib
 import os
 import re
-import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kern.errors import Held
-from kern.system import process, waits, workspace
-from kern.system.workspace import Scope
+from kern.system import process, workspace
 
 TREE = "kern.lock"  # in the git directory
 HOLDER = "kern.holder"
@@ -51,34 +49,25 @@ def alone(path: Path, wait: float = -1) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
-    """Hold the working tree, whatever its branch or KERN_DIR, or say who does. Beside the lock its
-    holder is written down, and his pid at the documented place.
+def hold(git_dir: Path, run: str = "", branch: str = "") -> Iterator[None]:
+    """Hold the working tree, whatever its branch or KERN_DIR, or say who does: beside the lock its
+    holder is written down.
     """
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(alone(git_dir / TREE, 0))
         except TimeoutError:
             raise _busy(git_dir) from None
-        workspace.own_folder(where.lock)
-        stack.callback(shutil.rmtree, where.lock, ignore_errors=True)
-        for path, names in (
-            (git_dir / HOLDER, (str(os.getpid()), HOST, run, where.branch)),
-            (where.lock / "pid", (str(os.getpid()), HOST)),
-        ):
-            workspace.replace(path, os.fsencode("\n".join((*names, ""))))
-            stack.callback(path.unlink, missing_ok=True)
+        lines = (str(os.getpid()), HOST, run, branch, "")
+        workspace.replace(git_dir / HOLDER, os.fsencode("\n".join(lines)))
+        stack.callback((git_dir / HOLDER).unlink, missing_ok=True)
         yield
 
 
 def _busy(git_dir: Path) -> Held:
     who, stop = "its pid is not known", ""
-    for _ in range(40):  # the lock is held a moment before its holder is written down
-        other = holder(git_dir)
-        if other and other.lives(git_dir):
-            who, stop = f"pid {other.pid}", f", `kill {other.pid}`"
-            break
-        waits.sleep(0.05)
+    if (other := holder(git_dir)) and other.lives(git_dir):  # else it begins at this moment
+        who, stop = f"pid {other.pid}", f", `kill {other.pid}`"
     return Held(
         f"another kern is at work in this working tree ({who})",
         hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",

@@ -7,7 +7,6 @@ Never a reason to end paid work: what goes wrong here is a warning, or nothing.
 import contextlib
 import json
 import os
-import select
 import shlex
 import shutil
 import sys
@@ -25,7 +24,6 @@ from kern.system.workspace import Scope
 
 _TIME_OUT_S = 10
 _OUTPUT_LIMIT = 1_000_000  # bytes
-_READY_S = 3.0  # until the system has answered
 _HOLD = ("sh", "-c", "echo; exec cat")  # cat: to the end of its input, which kern holds open
 _BY = {
     "darwin": ("caffeinate", "-i"),
@@ -77,34 +75,30 @@ def beside(sink: Sink, setting: str, root: Path, scope: Scope, run: str, *, trie
     """
     if not setting or os.environ.get(process.FLEET):  # the run that started it speaks for all
         return sink
-    faults = {""}
     where = {"root": str(root), "branch": scope.branch, "run": run}
 
     def both(event: Event) -> None:
         sink(event)
-        notice = of(event, root)
-        if notice and (tried or not isinstance(event, RunStarted)):
-            why = _notify(setting, {**notice, **where}, root, scope.folder / "notify.log")
-            if why not in faults:
-                sink(Warned(f"nobody was notified: {why}"))
-            faults.add(why)
+        notice = of(event, root) if tried or not isinstance(event, RunStarted) else {}
+        try:
+            if notice:
+                _notify(setting, {**notice, **where}, root, scope.folder / "notify.log")
+        except KernError as exc:
+            sink(Warned(f"nobody was notified: {exc}"))
 
     return both
 
 
-def _notify(setting: str, notice: dict[str, Any], root: Path, log: Path) -> str:
-    """Why it failed, empty when it did not."""
+def _notify(setting: str, notice: dict[str, Any], root: Path, log: Path) -> None:
+    """Raises KernError."""
     how: dict[str, Any] = {"limit": _OUTPUT_LIMIT, "total": waits.scaled(_TIME_OUT_S)}
     how |= {"cwd": root, "stdout": log, "joined": True, "mark": ("KERN_RUN_ID", notice["run"])}
-    env = process.surroundings() | process.tree_last(root)
-    try:
-        data = json.dumps(notice) + "\n"
-        ran = process.run(("sh", "-c", setting), env=env, stdin=data, **how)
-    except KernError as exc:
-        return str(exc)
+    env, data = process.surroundings() | process.tree_last(root), f"{json.dumps(notice)}\n"
+    ran = process.run(("sh", "-c", setting), env=env, stdin=data, **how)
     if ran.timed_out or ran.overflow:
-        return f"the command was ended: {ran.timed_out or 'it printed too much'}"
-    return f"the command failed (exit {ran.code}); all that it printed: {log}" if ran.code else ""
+        raise KernError(f"the command was ended: {ran.timed_out or 'it printed too much'}")
+    if ran.code:
+        raise KernError(f"the command failed (exit {ran.code}); all that it printed: {log}")
 
 
 @contextlib.contextmanager
@@ -119,11 +113,11 @@ def awake(root: Path, *, wanted: bool) -> Iterator[str]:
     if not wanted or not shutil.which(by[0], path=env["PATH"]):
         yield ""
         return
-    with process.start((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL) as child:
+    pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": DEVNULL}
+    with process.start((*by, *_HOLD), cwd="/", env=env, **pipes) as child:
         assert child.stdin and child.stdout
         try:
-            ready = select.select([child.stdout], [], [], _READY_S)[0] and child.stdout.read(1)
-            yield by[0] if ready else ""
+            yield by[0] if child.stdout.read(1) else ""
         finally:
             child.stdin.close()
             process.end(child)

@@ -6,12 +6,10 @@ Knows nothing of agents.
 """
 
 import contextlib
-import functools
 import os
 import secrets
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
 _TICK_S = 0.05
-_STDERR_TAIL = 8192  # bytes
+_TAIL = 8192  # bytes
 SILENT = "no sign of life"
 RAN: list[int] = []  # by this kern: after each of them the world may be another
 Mark = tuple[str, str]  # an environment variable that all descendants inherit
@@ -47,7 +45,7 @@ def unwatched(seconds: float, silent: float) -> None:
 class Ran:
     code: int  # negative: the signal that ended it
     seconds: float
-    stderr: str  # the end of it
+    stderr: str  # the end of it; of all that it printed where the two are joined
     overflow: int  # bytes at which it was ended for printing too much, else 0
     timed_out: str = ""  # what of its time was over, in words
 
@@ -81,17 +79,18 @@ def run(
             data.seek(0)
             spool = stack.enter_context(open(stdout, "w+b", 0, opener=_anew))
         passed = [report.fileno()] * bool(status)
-        option = ["--json-status-fd", str(report.fileno())] * bool(status)
-        command = [*argv[:status], *option, *argv[status:]]
+        option = [word for number in passed for word in ("--json-status-fd", str(number))]
+        command, marks = [*argv[:status], *option, *argv[status:]], dict((mark, own))
+        errors = spool if joined else complaints
 
         def printed() -> int:
             return sum(os.fstat(file.fileno()).st_size for file in (spool, complaints))
 
         child, timed_out = None, ""
         try:  # a signal may come while it is started
-            streams = data, spool, spool if joined else complaints
             with _startable(argv[0]):
-                child = start(command, cwd, {**env, **dict((mark, own))}, *streams, passed=passed)
+                files = {"stdin": data, "stdout": spool, "stderr": errors, "pass_fds": passed}
+                child = start(command, cwd=cwd, env={**env, **marks}, **files)
             timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
@@ -104,18 +103,15 @@ def run(
                 kill_group(child)
         if overflow:
             spool.truncate(min(os.fstat(spool.fileno()).st_size, limit))
-        tail = _tail(complaints)
+        tail = _tail(errors)
         if status and child.returncode and "child-pid" not in _tail(report):
-            complaint = (tail or _tail(spool)).strip().splitlines()[-1:]
-            raise KernError(
-                f"the sandbox could not start a command: {' '.join(complaint)}",
-                hint="kern doctor says what works here; then run kern again: it resumes",
-            )
+            what = f"the sandbox could not start a command: {plain.last(tail)}"
+            raise KernError(what, hint="kern doctor says what works here; then run kern again")
     return Ran(child.returncode, time.monotonic() - began, tail, overflow, timed_out)
 
 
 def _attend(
-    child: "Popen[bytes]",
+    child: Popen[bytes],
     printed: Callable[[], int],
     limit: int,
     total: float,
@@ -126,17 +122,18 @@ def _attend(
     began = last_sign = time.monotonic()
     RAN.append(child.pid)
     size = 0
-    waiting = threading.Thread(target=child.wait, daemon=True)  # tells the end at once
-    waiting.start()
-    while waiting.is_alive() and size <= limit:
-        waiting.join(_TICK_S)
+    while size <= limit:
+        with contextlib.suppress(TimeoutExpired):
+            child.wait(_TICK_S)
         now = time.monotonic()
         if (so_far := printed()) != size:
             size, last_sign = so_far, now
         tick(now - began, now - last_sign)
+        if child.returncode is not None:
+            break
         bounds = (total, began, "not done after"), (idle, last_sign, f"{SILENT} for")
         for most, since, what in bounds:
-            if waiting.is_alive() and most and now - since >= most:
+            if most and now - since >= most:
                 return f"{what} {plain.span(most)}"
     return ""
 
@@ -156,23 +153,16 @@ def _anew(path: str, how: int) -> int:
 
 
 def _tail(file: IO[bytes]) -> str:
-    file.seek(max(0, file.seek(0, os.SEEK_END) - _STDERR_TAIL))
-    return file.read(_STDERR_TAIL).decode("utf-8", "replace")
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+    return file.read(_TAIL).decode("utf-8", "replace")
 
 
 # ---------------------------------------------------------------- begin and end
 
 
-def start(
-    argv: Sequence[str],
-    cwd: Path,
-    env: Mapping[str, str],
-    *streams: int | IO[bytes],
-    passed: Sequence[int] = (),
-) -> "Popen[bytes]":
-    """A process in a session of its own: no Ctrl-C at the terminal ends it."""
-    files: dict[str, Any] = dict(zip(("stdin", "stdout", "stderr"), streams, strict=True))
-    return Popen(argv, cwd=cwd, env={**env}, pass_fds=passed, start_new_session=True, **files)
+def start(argv: Sequence[str], **how: Any) -> "Popen[bytes]":
+    """In a session of its own: no Ctrl-C at the terminal ends it."""
+    return Popen(argv, start_new_session=True, **how)
 
 
 def end(child: "Popen[bytes]", grace: tuple[float, float] = GRACE_S) -> None:
@@ -204,18 +194,19 @@ def kill_group(leader: "Popen[bytes]") -> None:
 
 
 def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
-    """End what carries the mark. How many were ended."""
-    killed: set[int] = set()
-    for _ in range(20):  # a watchdog may start its worker again
+    """End what carries the mark: politely once, then surely, since a watchdog may start its worker
+    again. How many were ended.
+    """
+    ended: set[int] = set()
+    for signum in (signal.SIGTERM, *[signal.SIGKILL] * 20):
         if not (alive := marked(mark)):
             break
-        killed |= {process.pid for process in alive}
-        for name in ("terminate", "kill"):
-            for process in alive:
-                with contextlib.suppress(psutil.Error):
-                    getattr(process, name)()
-            alive = psutil.wait_procs(alive, waits.scaled(grace))[1]
-    return len(killed)
+        ended |= {one.pid for one in alive}
+        for one in alive:
+            with contextlib.suppress(psutil.Error):
+                one.send_signal(signum)
+        psutil.wait_procs(alive, waits.scaled(grace))
+    return len(ended)
 
 
 def marked(mark: Mark) -> list[psutil.Process]:
@@ -238,16 +229,14 @@ def _carries(pid: int, mark: Mark) -> bool:
     return psutil.Process(pid).environ().get(mark[0]) == mark[1]
 
 
-# ---------------------------------------------------------------- children that last
-
-
 # What a program says is to be read, whatever language a person has.
 _PLAIN = {"LANGUAGE": "C", "LC_ALL": "C"}
 
 
 def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
-    """`env` over kern's environment."""
-    return start(argv, cwd, {**os.environ, **_PLAIN, **env}, PIPE, PIPE, PIPE)
+    """A child that lasts; `env` over kern's environment."""
+    full = {**os.environ, **_PLAIN, **env}
+    return start(argv, cwd=cwd, env=full, stdin=PIPE, stdout=PIPE, stderr=PIPE)
 
 
 def holds(pid: int, file: Path) -> bool:
@@ -278,43 +267,30 @@ def tree_last(root: Path) -> dict[str, str]:
     """The PATH by which kern itself finds programs: those of the tree, where an agent may have
     left a `git`, come after all others.
     """
-    return {"PATH": _sorted(os.environ.get("PATH", os.defpath), root)}
 
-
-@functools.cache  # it is asked for with each git
-def _sorted(path: str, root: Path) -> str:
     def is_inside(one: str) -> bool:
         places = Path(os.path.normpath(one)), Path(os.path.realpath(one))
         return not os.path.isabs(one) or any(place.is_relative_to(root) for place in places)
 
-    return os.pathsep.join(sorted(path.split(os.pathsep), key=is_inside))
+    path = os.environ.get("PATH", os.defpath)
+    return {"PATH": os.pathsep.join(sorted(path.split(os.pathsep), key=is_inside))}
 
 
 # ---------------------------------------------------------------- short commands
 
 
-def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, str]:
-    """Exit code and output of a short command; 127: not startable, 124: it hangs."""
-    code, out, complaints = heard(argv, seconds, cwd)
-    return code, out.decode("utf-8", "replace") + complaints
-
-
-def heard(
+def capture(
     argv: Sequence[str],
     seconds: float,
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
-) -> tuple[int, bytes, str]:
-    """The same with its standard error apart."""
+) -> tuple[int, str, str]:
+    """Exit code, output and complaints of a short command; 127: not startable, 124: it hangs."""
+    form: Any = {"stdin": DEVNULL, "capture_output": True, "errors": "surrogateescape"}
     try:
-        done = attend(argv, timeout=seconds, cwd=cwd, env=env, stdin=DEVNULL, capture_output=True)
+        done = attend(argv, timeout=seconds, cwd=cwd, env=env, encoding="utf-8", **form)
     except TimeoutExpired:
-        return 124, b"", ""
+        return 124, "", ""
     except OSError as exc:
-        return 127, b"", str(exc.strerror)
-    return done.returncode, done.stdout, done.stderr.decode("utf-8", "replace")
-
-
-def attended(argv: Sequence[str], stdin: IO[Any], env: Mapping[str, str]) -> int:
-    """Run a command that talks to the person itself; its exit code."""
-    return attend(argv, stdin=stdin, env=dict(env), check=False).returncode
+        return 127, "", str(exc.strerror)
+    return done.returncode, done.stdout, done.stderr

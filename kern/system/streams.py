@@ -6,7 +6,7 @@ import io
 import os
 import select
 import sys
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 
 class Patient(io.FileIO):
@@ -18,33 +18,25 @@ class Patient(io.FileIO):
         try:
             return super().write(data) or 0
         except OSError as exc:
-            if exc.errno not in (errno.EPIPE, errno.EIO):  # of a pipe, of a closed terminal
-                raise
-            return memoryview(data).nbytes
+            if exc.errno in (errno.EPIPE, errno.EIO):  # of a pipe, of a closed terminal
+                return memoryview(data).nbytes
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # it is said once
+            raise
 
 
 def settle() -> None:
     """Make standard output and error of this process such streams. Of a descriptor that the caller
     has closed the number is taken, so that no file that is opened gets it.
     """
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
+    while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass
+    os.close(number)
     # What is no UTF-8 leaves as it came.
-    sys.stdout = _patient(sys.stdout, 1, "surrogateescape")
-    sys.stderr = _patient(sys.stderr, 2, "backslashreplace")
+    sys.stdout = _patient(1, "surrogateescape")
+    sys.stderr = _patient(2, "backslashreplace")
 
 
-def _patient(stream: TextIO | None, number: int, errors: str) -> TextIO:
-    if stream is not None:
-        stream.flush()
-        if isinstance(getattr(stream, "buffer", None), io.BytesIO):  # of a caller in this process
-            cast(io.TextIOWrapper, stream).reconfigure(errors=errors)
-            return stream
-        if not isinstance(stream, io.TextIOWrapper):
-            return stream
+def _patient(number: int, errors: str) -> TextIO:
     raw: Any = Patient(number, "w", closefd=False)
     return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors, line_buffering=True)
 
@@ -56,10 +48,3 @@ def unread(stream: TextIO) -> bool:
         looked.register(stream.fileno(), 0)
         return any(event & (select.POLLERR | select.POLLHUP) for _, event in looked.poll(0))
     return False
-
-
-def mute(stream: TextIO) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)

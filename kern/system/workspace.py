@@ -1,15 +1,13 @@
-"""Where a run keeps its files: the scope's folder, atomic writes, stage files, history and the
-lock.
-"""
+"""Where a run keeps its files: the scope's folder, whole files, stage files, history."""
 
 import contextlib
 import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +18,12 @@ from kern.model import Role, Stage
 
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
-_LONGEST_NAME = 240  # bytes; a file name holds 255
+_STAGE_FILE = r"(stage|attempt)\d+\.json"  # what resuming needs
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Project and branch: what stage files and the lock belong to."""
+    """Project and branch: what stage files belong to."""
 
     base: Path  # …/claude/kern
     project: str
@@ -37,14 +35,6 @@ class Scope:
     def folder(self) -> Path:
         return self.base / self.project / self.branch
 
-    @property
-    def lock(self) -> Path:
-        flat = self.branch.replace("/", "-")
-        long = len(os.fsencode(self.project + flat)) > _LONGEST_NAME
-        if flat != self.branch or long:  # `feature/x` and `feature-x` are two branches
-            flat = f"{flat[:40]}-{_digest(self.branch)}"
-        return self.base / f"{self.project}-{flat}.lock.d"
-
     def stage_file(self, stage: Stage, attempt: int = 0) -> Path:  # stage 2's of an earlier one
         return self.folder / (f"attempt{attempt}.json" if attempt else f"stage{stage.number}.json")
 
@@ -53,17 +43,13 @@ class Scope:
         return self.folder / f"transcript{name}.json"
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(os.fsencode(text)).hexdigest()[:6]
-
-
 def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Path("/tmp")) -> Scope:
     """The scope of a working tree and branch. With `create` its folders exist and are safe
     afterwards; without, not one byte is written.
     """
     base, notice = _base(root, temporary.resolve())  # behind a link on macOS
-    if create and not os.environ.get("KERN_DIR"):
-        own_folder(base.parent, loose=base.parent.name == "claude")
+    if not os.environ.get("KERN_DIR"):
+        own_folder(base.parent, create=create)
     own_folder(base, parents=True, create=create)
     project = _project(base, root, create=create)
     folder = base
@@ -75,10 +61,9 @@ def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Pat
 
 def _base(root: Path, temporary: Path) -> tuple[Path, str]:
     if not (moved := os.environ.get("KERN_DIR")):
-        base = temporary / "claude" / "kern"
-        if _is_safe(base.parent, loose=True) and _is_safe(base):
+        base, own = (temporary / name / "kern" for name in ("claude", f"claude-{os.getuid()}"))
+        if _is_safe(base.parent) and _is_safe(base):
             return base, ""
-        own = temporary / f"claude-{os.getuid()}" / "kern"
         return own, f"{base.parent} {_UNSAFE}: using {own} instead"
     base = Path(moved).expanduser().absolute()
     real = Path(os.path.realpath(base))
@@ -88,51 +73,43 @@ def _base(root: Path, temporary: Path) -> tuple[Path, str]:
     return base, ""
 
 
-def _is_safe(folder: Path, *, loose: bool = False) -> bool:
+def _is_safe(folder: Path) -> bool:
     """Whether files of ours may go there, or it does not exist yet."""
     try:
         status = folder.lstat()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    others = status.st_mode & 0o022 and not (loose and status.st_mode & stat.S_ISVTX)
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not others
+    except OSError as exc:
+        return isinstance(exc, FileNotFoundError)
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return is_own and not status.st_mode & 0o022
 
 
-def own_folder(
-    folder: Path, *, loose: bool = False, parents: bool = False, create: bool = True
-) -> None:
+def own_folder(folder: Path, *, parents: bool = False, create: bool = True) -> None:
     try:
         if create:
             folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
-    except FileExistsError:
-        pass
     except OSError as exc:
         what = f"the output folder {folder} cannot be made: {exc.strerror}"
         raise UsageError(what, hint=f"free some space there, or {_ELSEWHERE}") from exc
-    if not _is_safe(folder, loose=loose):
+    if not _is_safe(folder):
         what = f"the output folder {folder} {_UNSAFE}"
         raise UsageError(what, hint=f"remove it, or {_ELSEWHERE}")
 
 
 def _project(base: Path, root: Path, *, create: bool) -> str:
-    """The top level's basename; with 6 hex of the path where another repository has the name, or
-    a kern that claimed it was killed.
-    """
-    plain = re.sub(r"[\x00-\x1f]", "_", root.name) or "root"
-    for name in (plain, f"{plain}-{_digest(str(root))}"):
+    """The top level's basename; with 6 hex of the path where another repository has the name."""
+    plain, path = re.sub(r"[\x00-\x1f]", "_", root.name) or "root", os.fsencode(root)
+    for name in (plain, f"{plain}-{hashlib.sha256(path).hexdigest()[:6]}"):
         claim = base / name / ".root"
-        if create:
-            own_folder(base / name)
-            with reported(claim), contextlib.suppress(FileExistsError):  # two may claim it at once
-                descriptor = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "wb", 0) as file:
-                    file.write(os.fsencode(root))
         holder = read(claim)
-        if holder is None or holder == os.fsencode(root):
+        if holder is None and create:
+            own_folder(base / name)
+            replace(claim, path)
+        if holder in (None, path):
             return name
     raise KernError(f"{base} knows another repository under both names of {root}")
+
+
+# ---------------------------------------------------------------- files
 
 
 @contextlib.contextmanager
@@ -147,41 +124,27 @@ def reported(path: Path) -> Iterator[None]:
         raise KernError(f"cannot write {path}: {exc.strerror}", hint=hint) from exc
 
 
-def replace(
-    path: Path, data: bytes, *, mode: int | None = 0o600, scratch: Path | None = None
-) -> None:
-    """Write a whole file or nothing, and onto the disk before it takes the old one's place. `mode`:
-    None for that of the old, of a new one the usual. `scratch`: where the half-written file goes if
-    one beside the old would be in a person's way.
+def replace(path: Path, data: bytes, *, private: bool = True, scratch: Path | None = None) -> None:
+    """Write a whole file or nothing, and onto the disk before it takes the old one's place, whose
+    mode one that is not `private` has. `scratch`: where the half-written file goes if one beside
+    the old would be in a person's way.
     """
     with reported(path):
-        if mode is None:
-            os.umask(umask := os.umask(0))
-            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask
         beside = path.parent
         if scratch and scratch.is_dir() and scratch.stat().st_dev == beside.stat().st_dev:
             beside = scratch
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=beside)
+        temporary = beside / f".{path.name}.{secrets.token_hex(4)}"
+        mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(os.open(temporary, *mode), "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fchmod(file.fileno(), mode)
+                if not private and path.exists():
+                    os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-
-
-def lay(path: Path, data: bytes) -> None:
-    """Write a file anew, with its folder, where others can have put a link."""
-    with reported(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        with path.open("xb") as file:
-            file.write(data)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def remove(folder: Path) -> None:
@@ -199,9 +162,8 @@ def remove(folder: Path) -> None:
 def read(path: Path) -> bytes | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
-            raise UsageError(
-                f"cannot read {path}: it is not a file", hint="put a file in its place"
-            )
+            what = f"cannot read {path}: it is not a file"
+            raise UsageError(what, hint="put a file in its place")
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -213,36 +175,35 @@ def read(path: Path) -> bytes | None:
 
 
 def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
-    replace(where.stage_file(stage), json.dumps(value, indent=1).encode())
-    _copy(where)
+    with _copied(where):
+        replace(where.stage_file(stage), json.dumps(value, indent=1).encode())
 
 
-def _needed(folder: Path) -> dict[str, bytes]:
-    """What resuming needs of a folder."""
-    files = folder.glob("*.json")
-    numbered = (file for file in files if re.fullmatch(r"(stage|attempt)\d+\.json", file.name))
-    return {file.name: read(file) or b"" for file in numbered if not file.is_symlink()}
-
-
-def _copy(where: Scope) -> None:
+@contextlib.contextmanager
+def _copied(where: Scope) -> Iterator[None]:
     """After each change, so that no copy is ahead."""
+    with reported(where.folder):
+        yield
     if where.copies:
         _mirror(where.folder, where.copies)
 
 
 def restore(where: Scope) -> None:
     """From the copies, where nothing of them is left."""
-    if where.copies and not _needed(where.folder):
+    if where.copies and not any(where.folder.glob("*.json")):
         _mirror(where.copies, where.folder)
 
 
 def _mirror(folder: Path, other: Path) -> None:
-    wanted, there = _needed(folder), _needed(other)
-    for name in sorted(there.keys() - wanted.keys()):
-        (other / name).unlink(missing_ok=True)
-    for name in (name for name, data in wanted.items() if there.get(name) != data):
-        other.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace(other / name, wanted[name])
+    other.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = (*folder.glob("*.json"), *other.glob("*.json"))
+    for name in sorted({one.name for one in files if re.fullmatch(_STAGE_FILE, one.name)}):
+        source, target = folder / name, other / name
+        data = None if source.is_symlink() else read(source)
+        if data is None:
+            target.unlink(missing_ok=True)
+        elif data != read(target):
+            replace(target, data)
 
 
 def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
@@ -256,14 +217,13 @@ def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
 
 def forget(where: Scope, stage: Stage) -> None:
     """The stage is done anew; its transcript stays until then."""
-    with reported(where.folder):
+    with _copied(where):
         where.stage_file(stage).unlink(missing_ok=True)
-        _copy(where)
 
 
 def retire(where: Scope, attempt: str) -> None:
     """Make room for the next stage 2: the last one is kept under its own name."""
-    with reported(where.folder):
+    with _copied(where):
         logs = where.folder.glob("gate-*.log") if attempt.isdigit() else ()
         moved = {log: f"attempt{attempt}-{log.name}" for log in logs}
         moved[where.stage_file(Stage.IMPLEMENT)] = f"attempt{attempt}.json"
@@ -273,29 +233,24 @@ def retire(where: Scope, attempt: str) -> None:
                 os.replace(old, where.folder / new)
         for file in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
             file.unlink(missing_ok=True)
-        _copy(where)
 
 
-def sweep(where: Scope, name: str) -> Path | None:
+def sweep(where: Scope, name: str) -> None:
     """Move what a finished walk left into `history/<name>/`; `last` points there. Repeatable."""
-    with reported(where.folder):
+    with _copied(where):
         for rest in where.folder.glob(".*.*"):  # half-written, of a killed kern
             rest.unlink()
         files = [one for one in where.folder.glob("*") if one.is_file() and not one.is_symlink()]
         stale = [one for one in files if re.match("(stage|transcript|attempt|gate)", one.name)]
         if not stale:
-            return None
-        history = where.folder / "history"
-        target = history / name
-        for folder in (history, target):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            return
+        target = where.folder / "history" / name
+        own_folder(target.parent)
+        own_folder(target)
         # stage1.json goes last: its time names the folder, so a killed sweep goes on into the same
         # one.
         for file in sorted(stale, key=lambda file: file.name == "stage1.json"):
             os.replace(file, target / file.name)
-        _copy(where)
-        link = where.folder / ".last"
-        link.unlink(missing_ok=True)
-        link.symlink_to(Path("history") / name)
-        os.replace(link, where.folder / "last")
-        return target
+        last = where.folder / "last"
+        last.unlink(missing_ok=True)
+        last.symlink_to(Path("history") / name)

@@ -15,7 +15,7 @@ from kern import config
 from kern.cli import project
 from kern.git import repository
 from kern.model import Aide
-from kern.system import lock, workspace
+from kern.system import lock
 from tests.conftest import Git, Kern
 from tests.kit.kinds import KINDS, Kind
 from tests.kit.terminal import on_terminal
@@ -163,7 +163,7 @@ def test_beside_another_kern_and_before_the_first_commit_nothing_is_run(
     assert gates(tmp_path / "project") == {"test": "make test"}
     (tmp_path / "project" / "kern.toml").unlink()
     found = repository.open_at(root := begun({}))
-    with lock.hold(workspace.scope(root, found.head().name), found.git_dir):
+    with lock.hold(found.git_dir):
         ran = kern("init")
     assert ran.code == 0, ran.said
     assert "none of them counts as run: another kern is at work in this working tree" in ran.out

@@ -3,14 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from kern.errors import Exit
-from kern.system import workspace
-from kern.system.workspace import Scope
+from kern.system import lock
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
@@ -18,49 +15,21 @@ Background = Callable[..., "subprocess.Popen[str]"]
 HOLD = """
 import pathlib, sys, time
 from kern.git import repository as repo
-from kern.system import lock, workspace
-root = pathlib.Path(sys.argv[1])
-with lock.hold(workspace.scope(root, "main"), repo.open_at(root).git_dir):
+from kern.system import lock
+with lock.hold(repo.open_at(pathlib.Path(sys.argv[1])).git_dir):
     print("held", flush=True)
     time.sleep(60)
 """
 
 
-@pytest.fixture
-def where(repo: Path) -> Scope:
-    return workspace.scope(repo, "main")
-
-
-@pytest.fixture
-def hold(repo: Path) -> Iterator[Callable[[], "subprocess.Popen[str]"]]:
-    """A second process that holds the lock of the project."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start() -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(repo)],
-            env={**os.environ, "PYTHONPATH": str(HERE.parent)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        return process
-
-    yield start
-    for process in started:
+def killed(repo: Path) -> None:
+    """A process that held the lock of the project."""
+    env = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    argv = [sys.executable, "-c", HOLD, str(repo)]
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "held\n"
         process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def stale(where: Scope, hold: Callable[[], "subprocess.Popen[str]"]) -> Path:
-    """The marker of a kern that was killed."""
-    killed = hold()
-    killed.kill()
-    killed.wait()
-    return where.lock / "pid"
+    assert (repo / ".git" / lock.HOLDER).exists()
 
 
 def waiting(fake: Fake) -> Callable[[], None]:
@@ -75,8 +44,9 @@ def waiting(fake: Fake) -> Callable[[], None]:
 
 
 def test_of_six_kerns_over_a_stale_lock_exactly_one_runs(
-    repo: Path, git: Git, fake: Fake, background: Background, stale: Path
+    repo: Path, git: Git, fake: Fake, background: Background
 ) -> None:
+    killed(repo)
     go = waiting(fake)
     kerns = [background("1", "0") for _ in range(6)]
     wait_for(lambda: sum(process.poll() is not None for process in kerns) == 5)
@@ -87,6 +57,6 @@ def test_of_six_kerns_over_a_stale_lock_exactly_one_runs(
     for process in kerns:
         if process is not winner:
             assert process.returncode == Exit.HELP_NEEDED
-            assert f"pid {winner.pid}" in process.communicate()[1]
+            assert "another kern is at work" in process.communicate()[1]
     assert fake.stages == ["research", "implement", "commit"]
     assert git("log", "--format=%s") == "do the task\nstart"

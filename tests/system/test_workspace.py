@@ -44,22 +44,11 @@ def stage_file(task: str = "t", **more: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- paths
 
 
-def test_branch_and_lock_have_their_documented_places(tmp_path: Path) -> None:
-    base = tmp_path / "kern"
-    plain = workspace.scope(tmp_path / "p", "main")
-    assert (plain.folder, plain.lock) == (base / "p" / "main", base / "p-main.lock.d")
-    assert plain.stage_file(Stage.IMPLEMENT) == base / "p" / "main" / "stage2.json"
-    assert not plain.transcript(Stage.IMPLEMENT).match("stage*")
-    slashed, dashed = (workspace.scope(tmp_path / "p", b) for b in ("feature/x", "feature-x"))
-    assert slashed.folder == base / "p" / "feature" / "x"
-    assert re.fullmatch(r"p-feature-x-[0-9a-f]{6}\.lock\.d", slashed.lock.name)
-    assert dashed.lock.name == "p-feature-x.lock.d"
-
-
-def test_locks_of_long_branches_have_names_that_a_disk_takes(tmp_path: Path) -> None:
-    scopes = [workspace.scope(tmp_path / ("p" * 100), "b" * 240 + end) for end in "xy"]
-    assert len({one.lock for one in scopes}) == 2
-    assert max(len(one.lock.name) for one in scopes) < 200
+def test_a_branch_has_its_documented_place(tmp_path: Path) -> None:
+    where = workspace.scope(tmp_path / "p", "feature/x")
+    folder = tmp_path / "kern" / "p" / "feature" / "x"
+    assert where.stage_file(Stage.IMPLEMENT) == folder / "stage2.json"
+    assert not where.transcript(Stage.IMPLEMENT).match("stage*")
 
 
 def test_run_files_may_lie_below_kern_s_own_folder_and_nowhere_else_in_a_tree(
@@ -76,8 +65,8 @@ def test_a_file_of_a_person_s_keeps_its_mode_and_a_new_one_has_the_usual(tmp_pat
     old, new = tmp_path / "old", tmp_path / "new"
     old.touch(mode=0o640)
     umask = os.umask(0o002)
-    workspace.replace(old, b"", mode=None)
-    workspace.replace(new, b"", mode=None)
+    workspace.replace(old, b"", private=False)
+    workspace.replace(new, b"", private=False)
     os.umask(umask)
     assert [mode(old), mode(new)] == [0o640, 0o664]
 

@@ -112,10 +112,7 @@ def test_as_root_without_a_sandbox_nothing_is_begun(
 
 @pytest.mark.parametrize(
     ("part", "fault"),
-    [
-        *(("", "another user"), ("project", "writable"), ("project/main", "a link")),
-        *(("project-main.lock.d", fault) for fault in ("another user", "writable", "a link")),
-    ],
+    [("", "another user"), ("project", "writable"), ("project/main", "a link")],
 )
 def test_an_output_folder_that_others_rule_is_refused(
     repo: Path, fake: Fake, kern: Kern, tmp_path: Path, part: str, fault: str

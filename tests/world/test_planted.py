@@ -79,7 +79,7 @@ def test_kerns_own_temporary_files_are_not_the_agents(
     repo: Path, fake: Fake, kern: Kern, tmp_path: Path, short: str
 ) -> None:
     ran_outside = tmp_path / "ran"
-    script = "tmp/kern-run-*/relay-*/overlays-*"
+    script = "tmp/kern-tmp-*/relay-*/overlays-*"
     does(fake, f"for one in {script}; do sed -i '2i touch {ran_outside}' $one; done; true")
     ran = kern("1", "0", env={**IN, "TMPDIR": short})
     assert "verified by test" in ran.out, ran.said
