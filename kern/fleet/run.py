@@ -15,9 +15,8 @@ from functools import cache, partial
 from itertools import count
 from typing import Any
 
-from kern import plain
+from kern import events, plain
 from kern.errors import Exit, KernError, LimitReached, UsageError
-from kern.events import Outage, Sent
 from kern.fleet import work, worktree
 from kern.fleet.work import Job, Work
 from kern.git import history, refs
@@ -62,10 +61,10 @@ def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -
     """The exit code."""
     fleet = Fleet(site, jobs, tell, elsewhere)
     fleet.finish()  # what is in progress in the person's own tree
-    first, where = summary.begun(site), told(jobs, site.options.scheduler)
-    asks = (*site.caller.settings.worktree.asks, *first.lines)
-    yours = preflight.yours(site.repo, "workers")
-    site.sink(replace(first, lines=asks, facts={"at once": where, **first.facts}, yours=yours))
+    where = told(jobs, site.options.scheduler)
+    site.sink(summary.begun(site, where, site.caller.settings.worktree.asks))
+    if yours := preflight.yours(site.repo, "workers"):
+        site.sink(events.seen("notice", text=yours))
     return fleet.run()
 
 
@@ -178,7 +177,8 @@ class Fleet(loop.Loop):
                 case "outage" if bool(self.away) == (did == "over"):  # each worker waits by itself
                     since, until, waited = (record.get(name) or 0.0 for name in _SPAN)
                     self.away, text = self.away or since, record.get("text", "")
-                    self.sink(Outage(text, self.away, until, waited, int(did != "over")))
+                    facts = {"since": self.away, "until": until, "seconds": waited, "text": text}
+                    self.sink(events.new("outage", "over" if did == "over" else "away", **facts))
                     self.away *= did != "over"
                 case "work":
                     self.ends[str(record.get("branch"))] = record
@@ -193,7 +193,7 @@ class Fleet(loop.Loop):
                 return
             self.busy[self.pool.submit(self.carry_out, job)] = job
             if self.afar:
-                self.sink(Sent(job.key.text, job.worker))
+                self.sink(events.new("sent", task=job.key.text, worker=job.worker))
 
     def _next(self) -> Job | None:
         parsed, finished = self.site.documents.spec()[1], (one.job for one in self.queue)

@@ -164,7 +164,7 @@ def _settle(run: Run, task: Task, record: Record) -> None:
             run.begin(f"waiting: {record.get('text')}", record)
         case "sent", _:
             run.begin("sent", record)
-        case "commit", _ if own:
+        case "commit", _ if own:  # of an old journal
             task.commit = record.get("commit")
         case "task", "start":
             run.begin("begins", record)
@@ -176,6 +176,7 @@ def _settle(run: Run, task: Task, record: Record) -> None:
     if kind == "task" and did != "start" and own:
         task.outcome, task.detail = str(did), str(record.get("detail") or "")
         task.proved = str(record.get("proved") or "")
+        task.commit = record.get("commit") or task.commit
         run.ends[task.outcome] += 1
 
 

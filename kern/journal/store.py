@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.events import Event, RunEnded, Sink, Warned
+from kern.events import Event, RunEnded, Sink, warning
 from kern.journal import totals
 from kern.journal.history import History, Record, Task, fold, moment
 from kern.system import process
@@ -71,12 +71,15 @@ class Journal:
     def __call__(self, event: Event) -> None:
         if not isinstance(event, RunEnded):
             self.sink(event)
-        for row in event.records(worker=bool(self.worker)):
-            self._keep(row)
+        if event.kept:
+            self._keep(event.record)
         if isinstance(event, RunEnded):
             self.sink(event if self.worker else replace(event, night=self._night()))
 
-    def _keep(self, row: dict[str, Any]) -> None:
+    def _keep(self, row: Record) -> None:
+        if self.worker and row["kind"] == "task" and row["did"] != "start":
+            # It is done when its commit has landed, which is not one worker's to say.
+            row = {**row, "kind": "work"}
         self.task = str(row.get("task", self.task))  # a planner's is none
         record = {"v": VERSION, "id": secrets.token_hex(8), "time": now(), **self.head}
         record |= {"seq": len(self.own) + 1, "task": self.task * (row["kind"] != "run")}
@@ -87,7 +90,7 @@ class Journal:
             append(self.path, line(record))
         except OSError as exc:
             if not self.lost:
-                self.sink(Warned(f"the journal {self.path} cannot be written: {exc.strerror}"))
+                self.sink(warning(f"the journal {self.path} cannot be written: {exc.strerror}"))
             self.lost = True
 
     def _night(self) -> Sequence[Record]:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from kern import person
+from kern import events, person
 from kern.config import Gate
 from kern.errors import UsageError
-from kern.events import GateEnded, GateStarted
 from kern.model import Result
 from kern.pipeline import preflight
 from kern.pipeline.site import Site
@@ -58,12 +57,12 @@ def run(site: Site, tree: str, *, before: bool = False, open_end: bool = False) 
     if not (setting := gate(site)):
         return
     site.caller.check_requests()
-    site.sink(GateStarted(setting.label, "", before=before))
+    site.sink(events.gate_started(setting.label, "", before=before))
     try:
         end = site.gates.run(setting, tree)
     finally:
         site.rooms.room.fill(tree)
         (site.scope.folder / "gate-hidden.log").unlink(missing_ok=True)
     end = replace(end, log="") if open_end else replace(end, output="", log="", closed=())
-    site.sink(GateEnded(end, before=before))
+    site.sink(events.gate_ended(end, before=before))
     yield end

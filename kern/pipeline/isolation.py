@@ -17,7 +17,7 @@ from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.config import Settings
 from kern.errors import UsageError
-from kern.events import Sink, Warned
+from kern.events import Sink, warning
 from kern.git import refs
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
@@ -104,7 +104,7 @@ def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
 
 
 def _refused(sink: Sink, host: str) -> None:
-    sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
+    sink(warning(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
 
 
 def _renew(sandbox: Sandbox, done: threading.Event) -> None:

@@ -6,9 +6,8 @@ way is free, proven on what it lands on. And back: `kern undo`, a commit that al
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from kern import plain
+from kern import events, plain
 from kern.errors import KernError, UsageError
-from kern.events import AttemptNoted
 from kern.git import history, refs
 from kern.git import landing as branch
 from kern.git.history import Commit
@@ -210,7 +209,8 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
         return edit.annotate(text, task, [edit.note(Kind.ATTEMPT, line, number)]), True
 
     if site.documents.update(apply):
-        site.sink(AttemptNoted(key.text, number, reason, ref, str(Cause.COLLISION)))
+        facts = {"task": key.text, "reason": reason, "ref": ref, "cause": Cause.COLLISION}
+        site.sink(events.new("attempt", attempt=number, **facts))
     how = "The task was finished on an older commit, and its change is merged into the tree"
     answer = {"result": commit.subject}
     new = StageRecord(Stage.IMPLEMENT, answer, key.text, key.parent, key.nth, number)

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from kern import events
 from kern.config import ROUNDS
 from kern.errors import Asked, Interrupted, KernError
-from kern.events import Sink, TaskSettled, TaskStarted, Traced, Warned
+from kern.events import Sink
 from kern.git import refs
 from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Marker, Outcome, Saved
@@ -56,6 +57,8 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         loop = Loop(site)
         loop.make_ready()
         site.sink(summary.begun(site))
+        if yours := preflight.yours(site.repo) if site.rooms.mounted else "":
+            site.sink(events.seen("notice", text=yours))
         return loop.run()
 
 
@@ -130,7 +133,7 @@ class Loop:
     def run(self) -> int:
         if self.site.repo.ignored(SPEC):
             how = "commits leave it out and name the task in a Kern-Task trailer"
-            self.sink(Warned(f"git ignores {SPEC}: {how}"))
+            self.sink(events.warning(f"git ignores {SPEC}: {how}"))
         error: BaseException | None = None
         stopped = ""
         try:
@@ -177,7 +180,8 @@ class Loop:
             self.due = Do.SELECT
             self.site.steered.check_requests()
             how = "(Ctrl-C ends; kern goes on from here)"
-            self.sink(Traced(f"next task in {self.options.delay:g} s {how}", plain=True))
+            text = f"next task in {self.options.delay:g} s {how}"
+            self.sink(events.seen("pause", text=text))
             self.site.steered.sleep(self.options.delay)
 
     def _iterate(self, number: int) -> bool:
@@ -188,12 +192,15 @@ class Loop:
             do = self.due = resume(at.facts)
             if do in _LONG:
                 self.site.steered.check_requests()
-            self.sink(Traced(f"next: {do}"))
+            self.sink(events.debug(f"next: {do}"))
             count += do in (Do.SELECT, Do.ABANDON)
             if count > MOST_BEGUN:
                 break
             if at.key and not announced and do not in (Do.SELECT, Do.ABANDON):
-                self.sink(TaskStarted(at.key.text, number, "" if step else do))
+                resumed = "" if step else str(do)
+                self.sink(
+                    events.new("task", "start", task=at.key.text, iteration=number, resumed=resumed)
+                )
                 announced = True
             if do is Do.SELECT:
                 landing.land(self.site)
@@ -231,7 +238,9 @@ class Loop:
         self.settled.append(one)
         if one.outcome not in (Outcome.DONE, Outcome.ASKED):
             self.passed_over.add(one.key)
-        self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
+        names = "task", "detail", "proved", "commit"
+        facts = {name: getattr(one, name) for name in names}
+        self.sink(events.new("task", one.outcome, **facts))
 
     def _planned(self) -> bool:
         """Whether a review finds more to do, however long limits last."""
@@ -277,6 +286,8 @@ class Loop:
         if error is None:
             with contextlib.suppress(KernError):  # the next run's end tries again
                 session.drop_old(self.site)
+        if end.interrupted:
+            self.sink(events.new("error", text=end.interrupted))
         self.sink(end)
         return end.exit_code
 

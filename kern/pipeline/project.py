@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kern import config, person, plain
+from kern import config, events, person, plain
 from kern.checks import result
 from kern.checks.result import Red
 from kern.config import FILE, Gate, Settings
 from kern.errors import KernError, UsageError
-from kern.events import GateEnded, GateStarted
 from kern.git import environment, history, shadow
 from kern.git.repository import LINK, Entry
 from kern.model import LEARNINGS, SPEC, Result, Stage
@@ -74,7 +73,7 @@ def run_gate(
 
     def once() -> Result:
         site.caller.check_requests()
-        site.sink(GateStarted(label, gate.command, before=before))
+        site.sink(events.gate_started(label, gate.command, before=before))
         with attempt.watched(site, gate.label, back="" if rewrote else tree):
             end = site.gates.run(gate, tree, before=before, how=how)
         if rewrote:
@@ -85,7 +84,7 @@ def run_gate(
     if result.runs_again(gate, end):
         end = result.combined(end, once())
     end = site.gates.remember(gate, site.repo.bare(tree), _explained(site, gate, end))
-    site.sink(GateEnded(replace(end, name=label), before=before))
+    site.sink(events.gate_ended(replace(end, name=label), before=before))
     return end
 
 

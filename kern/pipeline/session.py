@@ -16,7 +16,7 @@ from pathlib import Path
 from kern import plain
 from kern.checks.gates import Gates
 from kern.errors import KernError, UsageError
-from kern.events import Sink, StageStarted
+from kern.events import Sink
 from kern.git import history, in_place, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.repository import Repo, outermost
@@ -199,9 +199,9 @@ def _count(site: Site, run: str) -> None:
     last = next((one for one in records[::-1] if one["kind"] == "stage" and one["run"] == run), {})
     role = next((role for role in ROLES if role == last.get("stage")), None)
     if role and last.get("did") == "start":
-        task, model, agent = (str(last.get(name)) for name in ("task", "model", "agent"))
+        about = {name: str(last.get(name)) for name in ("task", "model", "agent")}
         attempt = int(last.get("attempt") or 1)
-        site.caller.cut_off(StageStarted(role, task, model, attempt, agent=agent))
+        site.caller.cut_off({"stage": role, "attempt": attempt, **about})
 
 
 def drop_old(site: Site) -> None:

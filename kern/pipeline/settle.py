@@ -5,8 +5,7 @@ can be repeated.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kern import plain
-from kern.events import AttemptNoted, Learned, Voted
+from kern import events, plain
 from kern.git.history import Commit
 from kern.memory import capture, changes
 from kern.memory.changes import Change, Taught
@@ -78,7 +77,8 @@ def book(site: Site, at: Situation) -> None:
         workspace.forget(site.scope, Stage.RESEARCH)
     _blame(site, at)
     site.documents.edit_task(key, lambda text, _, task: edit.annotate(text, task, [note]))
-    site.sink(AttemptNoted(key.text, at.attempt, reason, ref, str(second.cause)))
+    facts = {"task": key.text, "reason": reason, "ref": ref, "cause": second.cause}
+    site.sink(events.new("attempt", attempt=at.attempt, **facts))
 
 
 def _no_progress(site: Site, at: Situation) -> bool:
@@ -213,7 +213,8 @@ def _learn(site: Site, key: Key, commit: Commit, lesson: Taught) -> None:
     change = changes.of(before, lesson)
     _write(site, key, before, change if new is None else change._replace(text=plain.decode(new)))
     if change.new:
-        site.sink(Learned(key.text, "\n".join(one.text for one in change.new)))
+        text = "\n".join(one.text for one in change.new)
+        site.sink(events.new("learning", task=key.text, text=text))
     for one in capture.lessons(lesson.learned, lesson.experiment):
         if one.wrong:
             site.warn(f"not kept in {LEARNINGS}, {one.wrong}: {plain.line(one.text, 160)}")
@@ -251,4 +252,5 @@ def _write(site: Site, key: Key, before: str, change: Change) -> None:
         if whole != text:
             site.documents.write(LEARNINGS, whole)
     for vote in change.votes:
-        site.sink(Voted(key.text, *vote))
+        facts = {"entry": vote.entry, "helpful": vote.helpful, "reason": vote.why}
+        site.sink(events.new("vote", task=key.text, **facts))

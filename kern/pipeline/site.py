@@ -10,7 +10,7 @@ from typing import Any
 
 from kern import plain
 from kern.checks.gates import Gates
-from kern.events import Sink, Warned
+from kern.events import Sink, warning
 from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.model import Key, Role, Stage
@@ -120,7 +120,7 @@ class Site(Place):
         return {"GIT_REFLOG_ACTION": f"kern {self.caller.run} {BY_ITSELF}"}
 
     def warn(self, text: str, *, kept: bool = False) -> None:
-        self.sink(Warned(text, kept))
+        self.sink(warning(text, kept))
 
     def keep(self, key: Key, name: str, tree: str, parent: str, more: str = "") -> str:
         """A commit of the whole tree under the task's attempts; its short ref name. With what was

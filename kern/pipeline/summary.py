@@ -6,10 +6,10 @@ import contextlib
 import time
 from collections.abc import Sequence
 
-from kern import plain
+from kern import events, plain
 from kern.agents import protocol
 from kern.errors import KernError
-from kern.events import RunEnded, RunStarted
+from kern.events import Event, RunEnded
 from kern.journal import store
 from kern.model import Marker, Need, Outcome
 from kern.models import told
@@ -20,30 +20,34 @@ from kern.spec import notes, order
 from kern.spec.parse import Kind, Spec, parse
 
 
-def begun(site: Site) -> RunStarted:
-    """What a person sees first."""
+def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
+    """What a person sees first, and what the repository makes kern run. `at_once`: how many tasks,
+    and where; `setup`: of their worktrees.
+    """
     count, (_, parsed) = site.options.iterations, site.documents.spec()
     settings, branch = site.caller.settings, site.repo.head().name
     tasks = min(count, order.ahead(parsed))
     until = time.strftime("%a %d %b %H:%M", time.localtime(site.options.until))
     models = {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()}
-    return RunStarted(
-        *(site.caller.run, str(site.repo.root), branch, site.payer, order.still(parsed), count),
-        settings.budget.run,
-        {
-            "": preflight.lands(site.repo, branch),
-            "run files": str(site.scope.folder),
-            "sandbox": isolation.described(site.sandbox) if site.sandbox else "",
-            "awake": site.awake
-            and f"the machine does not sleep while this run is on ({site.awake})",
-            "billing": site.payer,
-            "models": told(models),
-            "forecast": store.forecast(store.place(site.repo.common_dir), tasks),
-            "until": f"no task and no stage is begun after {until}" * bool(site.options.until),
-        },
-        notes.commands(parsed, settings),
-        preflight.yours(site.repo) if site.rooms.mounted else "",
-    )
+    facts = {
+        "at once": at_once,
+        "": preflight.lands(site.repo, branch),
+        "run files": str(site.scope.folder),
+        "sandbox": isolation.described(site.sandbox) if site.sandbox else "",
+        "awake": site.awake and f"the machine does not sleep while this run is on ({site.awake})",
+        "billing": site.payer,
+        "models": told(models),
+        "forecast": store.forecast(store.place(site.repo.common_dir), tasks),
+        "until": f"no task and no stage is begun after {until}" * bool(site.options.until),
+    }
+    lines = [
+        f"{name}: {plain.line(text)}" if name else text for name, text in facts.items() if text
+    ]
+    commands = (*setup, *notes.commands(parsed, settings))
+    where = {"run": site.caller.run, "root": str(site.repo.root), "branch": branch}
+    figures = {"open": order.still(parsed), "iterations": count, "max_cost": settings.budget.run}
+    record = events.row("run", "start", payer=site.payer, **where, **figures)
+    return Event(record, [*lines, *(plain.line(command, 160) for command in commands)])
 
 
 def ended(
@@ -68,19 +72,23 @@ def ended(
     stuck = () if error or order.select(spec) else _stuck(spec)
     unfinished = bool(failed or stuck or questions)
     tasks = {one.task for one in (*needs, *holds)}
+    exit_code = getattr(error, "exit_code", 1) if error else int(unfinished)
+    open_tasks = order.still(spec) if parsed else None
+    figures = {"seconds": seconds, "open": open_tasks, "done": len(done)}
     return RunEnded(
+        events.row("run", "end", exit=exit_code, **figures),
         done=tuple((one.task, one.commit) for one in done),
         needs_help=tuple((one.task, one.detail) for one in failed),
         needs=(*needs, *(_lost(spec, one) for one in failed if one.task not in tasks)),
         held=holds,
         stuck=stuck,
         questions=questions,
-        open_tasks=order.still(spec) if parsed else None,
+        open_tasks=open_tasks,
         seconds=seconds,
         cost=caller.cost,
         tokens=caller.tokens,
         interrupted=str(error) if error else "",
-        exit_code=getattr(error, "exit_code", 1) if error else int(unfinished),
+        exit_code=exit_code,
         stopped=stopped,
         until=bool(stopped) and site.steered.late,
         called=site.options.called,

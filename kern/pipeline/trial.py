@@ -4,9 +4,9 @@ red in the sandbox once outside of it, which tells whether the sandbox is why.
 
 from collections.abc import Sequence
 
+from kern import events
 from kern.config import Gate
 from kern.errors import UsageError
-from kern.events import GateStarted, Warned
 from kern.model import Result
 from kern.pipeline import project, trust
 from kern.pipeline.site import Leave, Site
@@ -46,7 +46,7 @@ def _tried_hooks(site: Site) -> list[str]:
 def _agreed(site: Site, again: Sequence[Gate], leave: Leave) -> bool:
     """By the usual question, of what the person was not asked about while a sandbox held it."""
     try:
-        site.sink(Warned(_WHY))
+        site.sink(events.warning(_WHY))
         trust.settle(site.repo, Started(tuple(trust.of_gates(again))), leave.ask, lambda: False)
     except UsageError:
         return False
@@ -55,7 +55,7 @@ def _agreed(site: Site, again: Sequence[Gate], leave: Leave) -> bool:
 
 def _compared(site: Site, gate: Gate, inside: Result) -> str:
     site.caller.check_requests()
-    site.sink(GateStarted(gate.label, gate.command, before=True))
+    site.sink(events.gate_started(gate.label, gate.command, before=True))
     if site.gates.beside(gate, held=False).red:
         return f"{gate.label} is red outside of the sandbox too"
     why = "; ".join(inside.closed) or "something is closed to it (kern help safety)"

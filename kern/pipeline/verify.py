@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kern import config, plain
+from kern import config, events, plain
 from kern.checks import measures, result
 from kern.config import FILE, Gate
 from kern.errors import UsageError
-from kern.events import GateEnded, Traced
 from kern.git import history, shadow
 from kern.git.repository import Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
@@ -70,7 +69,7 @@ def decide(site: Site, second: StageRecord, decision: Decision) -> None:
     decided = second.noting(outcome=str(decision))
     record.save(site.scope, decided)
     site.memory.proved = decided.written if decision.saved is Saved.PROVED else ""
-    site.sink(Traced(f"outcome of {second.key.text}: {decision}"))
+    site.sink(events.debug(f"outcome of {second.key.text}: {decision}"))
 
 
 def fail(site: Site, second: StageRecord, why: Objection) -> None:
@@ -218,7 +217,7 @@ def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Resul
     else:
         site.rooms.work.accept(after)
     if own and at.second.fixed < MOST_FIXES:
-        site.sink(GateEnded(end))
+        site.sink(events.gate_ended(end))
         attempt.take_in(site, at.second, gate.label, own)
         raise _Fixed
 
@@ -239,7 +238,7 @@ def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: s
                 again=lambda: site.rooms.for_proof(tree, at_head),
             )
         judges.append(answer.judged(criterion, reply.fault or reply.reply.text))
-        site.sink(GateEnded(judges[-1]))
+        site.sink(events.gate_ended(judges[-1]))
     if disagreement := answer.disagreement(judges):
         site.warn(disagreement, kept=True)
     return agreed

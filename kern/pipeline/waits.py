@@ -6,11 +6,10 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 from kern import events, plain
 from kern.errors import LimitReached, Outage
-from kern.events import LimitReset
+from kern.events import Event, Record
 from kern.pipeline.site import Site
 
 UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
@@ -23,7 +22,7 @@ class Waits:
     def __init__(self, site: Site) -> None:
         self.caller, self.steered, self.options = site.caller, site.steered, site.options
         self.most = site.caller.settings.max_wait if site.options.wait else 0.0
-        self.outage: events.Outage | None = None  # the last wait for the API
+        self.outage: Record | None = None  # the last wait for the API
         self.count, self.waited = 0, 0.0  # for one limit, or one outage
 
     @contextlib.contextmanager
@@ -40,9 +39,9 @@ class Waits:
         else:
             self.count, self.waited = 0, 0.0
             if self.outage and not self.caller.away:
-                took = plain.span(max(self.outage.until - self.outage.since, 0.0))
-                message = f"the API answers again, after {took}"
-                self.caller.sink(replace(self.outage, text=message, number=0, seconds=0.0))
+                took = plain.span(max(self.outage["until"] - self.outage["since"], 0.0))
+                over = {"did": "over", "text": f"the API answers again, after {took}"}
+                self.caller.sink(Event({**self.outage, **over, "seconds": 0.0}))
                 self.outage = None
 
     def _reset(self, limit: LimitReached) -> None:
@@ -53,7 +52,7 @@ class Waits:
             seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.count, 4)
         if self.waited + seconds > self.most:
             raise LimitReached(f"{limit}; {self._unwaited()}", hint=limit.hint)
-        self.caller.sink(LimitReset(str(limit), now + seconds))
+        self.caller.sink(events.new("limit", text=str(limit), until=now + seconds))
         self._sleep(seconds, now + seconds)
 
     def _answer(self, fault: Outage) -> None:
@@ -66,8 +65,9 @@ class Waits:
         if not seconds:
             raise Outage(f"{message}; {self._unwaited()}", hint=fault.hint)
         text = f"{message}; next try {_clock(until)}"
-        self.outage = events.Outage(text, since, until, seconds, self.count + 1)
-        self.caller.sink(self.outage)
+        did, times = "still away" if self.count else "away", {"since": since, "until": until}
+        self.outage = events.row("outage", did, text=text, seconds=seconds, **times)
+        self.caller.sink(Event(self.outage))
         self._sleep(seconds, until)
 
     def _unwaited(self) -> str:

@@ -16,7 +16,7 @@ from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, Progra
 from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
-from kern.events import Sink, StageEnded, StageStarted
+from kern.events import Record, Sink
 from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.models import Choice
@@ -102,29 +102,32 @@ class Caller:
             self.sink(event)
         runners = awake(prompt.runners, self._rest, self.clock())
         for by, after in zip(runners, (*runners[1:], None), strict=True):
-            who = by.model, attempt, by.agent, prompt.mode, by.effort
-            self.sink(began := StageStarted(prompt.stage, task, *who))
+            who = {"agent": by.agent, "model": by.model, "effort": by.effort}
+            about = {"stage": prompt.stage, "task": task, "attempt": attempt, **who}
+            self.sink(events.new("stage", "start", mode=prompt.mode, **about))
             try:
-                return self._tried(began, partial(self._run, prompt, by, task, **how), again)
+                return self._tried(about, partial(self._run, prompt, by, task, **how), again)
             except (LimitReached, TransientFault) as exc:
                 limit = exc if isinstance(exc, LimitReached) else LimitReached("")
                 self._rest[by.agent] = limit.resets_at or self.clock() + REST_S
                 if after is None:
                     limit.resets_at = min(self._rest[one.agent] for one in prompt.runners)
                     raise
-                self.sink(events.StoodIn(prompt.stage, after.agent, by.agent, str(exc)))
+                who = {"agent": after.agent, "instead_of": by.agent}
+                self.sink(events.new("stand-in", stage=prompt.stage, reason=str(exc), **who))
                 again()
                 self._check_may_begin(task)
         raise AssertionError("the last one returns or raises")
 
-    def _tried(self, began: StageStarted, run: Run, again: Callable[[], object]) -> Said:
+    def _tried(self, about: Record, run: Run, again: Callable[[], object]) -> Said:
         """By one agent, again and again while the fault is one that passes."""
         import tenacity  # with asyncio and more, which a look does without
 
         def prepare(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
             tries, wait = state.attempt_number, state.upcoming_sleep
-            self.sink(events.StageRetried(began.stage, str(fault), tries, round(wait, 1)))
+            facts = {"stage": about["stage"], "reason": str(fault), "wait": round(wait, 1)}
+            self.sink(events.new("retry", **facts, **{"try": tries}))
             again()
 
         return tenacity.Retrying(
@@ -134,32 +137,32 @@ class Caller:
             sleep=self.sleep,
             before_sleep=prepare,
             reraise=True,
-        )(self._once, began, run)
+        )(self._once, about, run)
 
-    def _once(self, began: StageStarted, run: Run) -> Said:
-        """One process: what it answered, counted and told."""
-        stage, at = began.stage, time.monotonic()
+    def _once(self, about: Record, run: Run) -> Said:
+        """One process: what it answered, counted and told. `about`: what is said of it."""
+        stage, at = about["stage"], time.monotonic()
         try:
             ran, confined, result = run()
         except (Interrupted, BudgetReached):
-            self.cut_off(began, seconds=time.monotonic() - at)
+            self.cut_off(about, seconds=time.monotonic() - at)
             raise
         except AgentError as exc:
-            self.cut_off(began, exc.message, time.monotonic() - at)
+            self.cut_off(about, exc.message, time.monotonic() - at)
             raise self._error(stage, exc) from None
-        self.sink(events.Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
+        self.sink(events.debug(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         fault, why = result.error, ""
         if fault:
             shut = closed.sentences(f"{ran.stderr}\n{fault.message}", confined)
             why = fault.message = _masked("; ".join((fault.message, *shut)))
         if fault and not isinstance(fault, Failed):
-            self._end(began, result, ran.seconds, why)
+            self._end(about, result, ran.seconds, why)
             raise self._error(stage, fault)
-        reply = self._end(began, result, ran.seconds)
+        reply = self._end(about, result, ran.seconds)
         self.away = 0.0
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
-            self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
+            self.sink(events.warning(f"{stage} stage: {why}{advice}"))
         return Said(reply, why, result.acted)
 
     def _run(
@@ -228,17 +231,17 @@ class Caller:
         self.away = (self.away or self.clock()) if isinstance(why, Outage) else 0.0
         return why
 
-    def cut_off(self, began: StageStarted, why: str = CUT_OFF, seconds: float = 0.0) -> None:
+    def cut_off(self, about: Record, why: str = CUT_OFF, seconds: float = 0.0) -> None:
         """A call without an answer cost something as well: what its transcript tells."""
-        program, result = self.programs.get(began.agent), Output()
+        program, result = self.programs.get(about["agent"]), Output()
         if program:
-            place = self.scope.transcript(began.stage)
-            result = Watch(program.agent, began.stage, place).read(Ended(-1))
-        self._end(began, result, seconds, why)
+            place = self.scope.transcript(about["stage"])
+            result = Watch(program.agent, about["stage"], place).read(Ended(-1))
+        self._end(about, result, seconds, why)
 
-    def _end(self, began: StageStarted, result: Output, seconds: float, reason: str = "") -> Answer:
+    def _end(self, about: Record, result: Output, seconds: float, reason: str = "") -> Answer:
         """However it ended: counted and told, without secrets. `reason`: why it came to nothing."""
-        reply, used, task = result.answer, sum(result.tokens.values()), began.task
+        reply, used, task = result.answer, sum(result.tokens.values()), about["task"]
         self.cost += Cost.of([reply.cost_usd])
         self.tokens += used
         usd, tokens = self._tasks[task]
@@ -246,13 +249,12 @@ class Caller:
         denied = tuple(map(_masked, reply.denied))
         reply = reply._replace(text=_masked(reply.text), denied=denied)
         told = result.error.message if result.error else ""
-        self.sink(
-            StageEnded(
-                *(began.stage, task, reply.text or told, seconds, reply.cost_usd, denied),
-                *(began.attempt, began.model, reply.turns, result.tokens),
-                *(began.effort, reply.sent_back, began.agent, reason),
-            )
-        )
+        took = {"seconds": seconds, "cost_usd": reply.cost_usd, "tokens": result.tokens}
+        how = {"turns": reply.turns, "sent_back": reply.sent_back, "reason": reason}
+        did = "failed" if reason else "end"
+        record = events.row("stage", did, **about, denied=denied, **took, **how)
+        lines = plain.block(reply.text or told).strip().splitlines()
+        self.sink(events.Event(record, [f"  {line}" for line in lines]))
         return reply
 
     def _spent(self, task: str) -> Spent:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kern import plain
+from kern import events, plain
 from kern.agents import transcript
 from kern.agents.protocol import (
     Agent,
@@ -20,7 +20,7 @@ from kern.agents.protocol import (
     TryAgain,
 )
 from kern.errors import BudgetReached, KernError, LimitReached, Outage, TransientFault
-from kern.events import Acted, Sink
+from kern.events import Sink
 from kern.model import Act, Aide, Role, Stage
 from kern.system import process
 
@@ -62,7 +62,7 @@ class Watch:
         end.
         """
         for act in self._acts(self.at + _AT_ONCE):
-            self.sink(Acted(self.stage, act))
+            self.sink(events.seen("act", calls=act.calls))
             # The parts of one message bear the same.
             self.used[act.message] = act.tokens
             self.calls |= {call.partition(" ")[0] for call in act.calls}

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from kern import plain
+from kern import events, plain
 from kern.errors import KernError, UsageError
-from kern.events import Planned
 from kern.git.repository import Repo
 from kern.memory import entries
 from kern.memory.entries import Entry
@@ -124,7 +123,8 @@ class Planner:
             result = self.planned(text, plan, goal)
             return result.text, result.new
 
-        self.caller.sink(Planned(self.documents.update(apply), plan.done))
+        added = self.documents.update(apply)
+        self.caller.sink(events.new("plan", added=added, done=plan.done))
 
     def planned(self, text: str, plan: Plan, goal: str = "") -> Added:
         """SPEC.md with the plan in it."""

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import models
+from kern import events, models
 from kern.agents import command, protocol
 from kern.config import Settings
 from kern.errors import UsageError
-from kern.events import Event, Recalled, Traced, Warned
+from kern.events import Event
 from kern.memory.recall import IRRELEVANT, NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
@@ -304,10 +304,11 @@ def tag(name: str, text: str, everything: str) -> str:
 
 def announced(prompt: Prompt, task: str) -> Iterator[Event]:
     """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
-    yield Traced(f"{prompt.stage}: prompt of {prompt.tokens} tokens")
+    yield events.debug(f"{prompt.stage}: prompt of {prompt.tokens} tokens")
     memory = prompt.memory
     if memory.chosen or memory.left_out:
         chosen = {one.id: why for one, why in memory.chosen}
         reasons = [(one.id, why) for one, why in memory.left_out if why != IRRELEVANT]
-        yield Recalled(prompt.stage, task, chosen, dict(reasons[:_MOST_NAMED]))
-    yield from map(Warned, prompt.notices)
+        facts = {"told": chosen, "left": dict(reasons[:_MOST_NAMED])}
+        yield events.new("recall", task=task, stage=prompt.stage, **facts)
+    yield from map(events.warning, prompt.notices)

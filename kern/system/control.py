@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kern import events
 from kern.errors import Asked, Interrupted, KernError
-from kern.events import Sink, Steered
+from kern.events import Sink
 from kern.system import waits, workspace
 
 FILE = "kern.request"
@@ -54,7 +55,8 @@ class Steering:
         stop = self.late or asked(self.git_dir, self.run)
         if stop and not self.announced:
             self.announced = True
-            self.sink(Steered(at_once, self.late))
+            end = "here" if at_once else "after the stage in progress"
+            self.sink(events.new("request", "until" if self.late else "stop", ends=end))
         return stop
 
     def check_requests(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from kern import plain
 from kern.errors import KernError
-from kern.events import Event, Outage, RunEnded, RunStarted, Sink, TaskSettled, Warned
+from kern.events import Event, RunEnded, Sink, warning
 from kern.model import Outcome
 from kern.system import process, waits
 from kern.system.workspace import Scope
@@ -33,33 +33,31 @@ _BY = {
 
 def of(event: Event, root: Path) -> dict[str, Any]:
     """The data of an event that calls for a person; empty for any other. Keys are stable."""
-    match event:
-        case TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED | Outcome.ASKED):
-            why = {"outcome": str(event.outcome), "why": event.detail}
-            how = _to_answer(event.task, root) if event.outcome is Outcome.ASKED else {}
-            return {"event": "needs-help", "task": event.task, **why, **how}
-        case RunStarted():
-            return {"event": "run-started", "open": event.open_tasks}
-        case Outage(number=1):
-            when = {"since": event.since, "until": event.until}
-            return {"event": "outage", "why": event.text, **when}
-        case RunEnded():
-            return {
-                "event": "run-ended",
-                "exit": event.exit_code,
-                "done": [{"task": task, "commit": commit} for task, commit in event.done],
-                "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
-                "waiting": [{"task": task, "why": why} for task, why in event.stuck],
-                "questions": [
-                    {**one._asdict(), **_to_answer(one.task, root)} for one in event.questions
-                ],
-                "open": event.open_tasks,
-                "seconds": round(event.seconds, 3),
-                "cost_usd": event.cost.known,
-                "unpriced": event.cost.unpriced,
-                "interrupted": event.interrupted,
-                "stopped": bool(event.stopped),
-            }
+    if isinstance(event, RunEnded):
+        asked = [{**one._asdict(), **_to_answer(one.task, root)} for one in event.questions]
+        return {
+            "event": "run-ended",
+            "exit": event.exit_code,
+            "done": [{"task": task, "commit": commit} for task, commit in event.done],
+            "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
+            "waiting": [{"task": task, "why": why} for task, why in event.stuck],
+            "questions": asked,
+            "open": event.open_tasks,
+            "seconds": round(event.seconds, 3),
+            "cost_usd": event.cost.known,
+            "unpriced": event.cost.unpriced,
+            "interrupted": event.interrupted,
+            "stopped": bool(event.stopped),
+        }
+    match event.record:
+        case {"kind": "task", "did": "skipped" | "blocked" | "asked" as outcome, "task": task}:
+            how = _to_answer(task, root) if outcome == Outcome.ASKED else {}
+            why = {"outcome": outcome, "why": event.record["detail"]}
+            return {"event": "needs-help", "task": task, **why, **how}
+        case {"kind": "run", "did": "start", "open": count}:
+            return {"event": "run-started", "open": count}
+        case {"kind": "outage", "did": "away", "text": why, "since": since, "until": until}:
+            return {"event": "outage", "why": why, "since": since, "until": until}
     return {}
 
 
@@ -79,12 +77,12 @@ def beside(sink: Sink, setting: str, root: Path, scope: Scope, run: str, *, trie
 
     def both(event: Event) -> None:
         sink(event)
-        notice = of(event, root) if tried or not isinstance(event, RunStarted) else {}
+        notice = of(event, root)
         try:
-            if notice:
+            if notice and (tried or notice["event"] != "run-started"):
                 _notify(setting, {**notice, **where}, root, scope.folder / "notify.log")
         except KernError as exc:
-            sink(Warned(f"nobody was notified: {exc}"))
+            sink(warning(f"nobody was notified: {exc}"))
 
     return both
 

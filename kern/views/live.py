@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rich.console import Console as Terminal
@@ -15,8 +16,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kern import events, plain
-from kern.events import Event, Record
+from kern import plain
+from kern.events import Event, Record, RunEnded
 from kern.journal import sentences, store
 from kern.journal.history import Doing, History, Run
 from kern.journal.totals import NEEDY
@@ -29,7 +30,6 @@ _SILENT_S = 120  # from here on silence is said
 _REDRAW_S = 0.25
 _HEARTBEAT_S = 300  # between signs of life, where nothing is drawn
 _CALLS = 4  # of an agent, the last ones
-_OF_A_GATE = 12  # lines of what a red one printed
 # Of a worker's. How its task or its kern ended without a commit, the run itself says.
 _TOLD = ("attempt", "retry", "stand-in", "limit", "work", "task start", "stage end")
 _CUT: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
@@ -75,74 +75,62 @@ class Console:
     # ------------------------------------------------------------ what happens
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, events.Acted):
-            self.calls += [plain.line(call, 200) for call in event.act.calls]
-            self._debug(*event.act.calls)
+        record = {"time": store.now(), "run": self.now.run, **event.record}
+        if record["kind"] == "act":
+            self.calls += [plain.line(call, 200) for call in record["calls"]]
+            self._debug(*record["calls"])
             return
         self.close()
         self.beat = time.monotonic()
-        rows = [{"time": store.now(), "run": self.now.run, **row} for row in event.records()]
-        for row in rows:
-            self.now, self.calls = self.past.add(row), []
-        if not any(map(self.now.repeats, rows)):
-            self._tell(event, rows)
+        if event.kept:
+            self.now, self.calls = self.past.add(record), []
+        if isinstance(event, RunEnded):
+            for text, style in summary.lines(event):
+                self.say(text, style, dated=False)
+        elif not self.now.repeats(record):
+            self._tell(record, event.below)
 
-    def _tell(self, event: Event, rows: list[dict[str, Any]]) -> None:
-        match event:
-            case events.RunStarted():
-                self._begin(event)
-            case events.Traced(text=text):
-                (self.say if event.plain else self._debug)(text)
-            case events.Recalled():
-                self._debug(*sentences.format_record(rows[0]))
-            case events.Warned():
-                self.say(f"warning: {plain.line(event.text, 600)}", NOTICE, self.err)
-            case events.GateStarted() if not self.now.away:
-                self._begin_gate(event)
-            case events.Steered():
-                why = "the time of --until has come" if event.late else "asked to stop (kern stop)"
-                end = "here" if event.at_once else "after the stage in progress"
-                self.say(f"{why}: ends {end}", NOTICE)
-            case events.RunEnded():
-                for text, style in summary.lines(event):
-                    self.say(text, style, dated=False)
-            case events.StageEnded() if event.reason:
+    def _tell(self, record: Record, below: Sequence[str]) -> None:
+        match record["kind"], record.get("did"):
+            case "run", "start":
+                self._begin(record, below)
+            case "debug" | "recall", _:
+                self._debug(*sentences.format_record(record))
+            case "warning", _:
+                self.say(f"warning: {plain.line(record['text'], 600)}", NOTICE, self.err)
+            case "gate", "start":
+                self._begin_gate(record)
+            case ("stage", "failed") | ("error", _):
                 pass  # what follows of it is said
-            case events.GateStarted():
-                pass
             case _:
-                self._sentence(event, rows[0])
+                self._sentence(record, below)
 
     def _debug(self, *texts: str) -> None:
         for text in texts if self.verbose else ():
             self.say(f"debug: {plain.line(text, 2000)}", "", self.err)
 
-    def _begin(self, event: events.RunStarted) -> None:
-        self.began, self.max_cost = self.beat, event.max_cost
-        self.tasks = min(event.iterations, event.open_tasks)
-        tasks = plain.count(event.open_tasks, "open task")
-        self.say(f"kern in {event.root}, branch {event.branch}: {tasks}")
-        for name, text in event.facts.items():
-            if text:
-                self.say(f"{name}: {plain.line(text)}" if name else text)
-        for command in event.lines:
-            self.say(plain.line(command, 160))
-        if event.yours:
-            self.say(event.yours, NOTICE)
+    def _begin(self, record: Record, below: Sequence[str]) -> None:
+        self.began, self.max_cost = self.beat, record["max_cost"]
+        self.tasks = min(record["iterations"], record["open"])
+        tasks = plain.count(record["open"], "open task")
+        self.say(f"kern in {record['root']}, branch {record['branch']}: {tasks}")
+        for line in below:
+            self.say(line)
 
-    def _begin_gate(self, event: events.GateStarted) -> None:
-        doing = Doing(plain.line(event.name, 60), event.command, store.now(), 1)
+    def _begin_gate(self, record: Record) -> None:
+        name, command = record["gate"], record["command"]
+        doing = Doing(plain.line(name, 60), command, record["time"], 1)
         self.now.workers[0], self.calls = doing, []
-        when = ", before the task" if event.before else ""
-        what = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
-        self.say(f"{'landing: ' * self.many}{plain.line(event.name)}{when}{what}", HEAD)
+        when = ", before the task" if record["before"] else ""
+        what = "" if command in name else f": {plain.line(command, 120)}"
+        self.say(f"{'landing: ' * self.many}{plain.line(name)}{when}{what}", HEAD)
 
-    def _sentence(self, event: Event, record: Record) -> None:
+    def _sentence(self, record: Record, below: Sequence[str]) -> None:
         first, *more = sentences.format_record(record)
         self.say(first + _of(record) * self.many, style_of(record))
-        for line in (*_below(event), *more):
+        for line in (*below, *more):
             self.say(line)
-        if isinstance(event, events.GateEnded):
+        if record["kind"] == "gate":
             self.now.workers.pop(0, None)
         self._let_go(record)
 
@@ -231,18 +219,6 @@ def _of(record: Record) -> str:
     return f"  ({task})" if task else ""
 
 
-def _below(event: Event) -> list[str]:
-    """An agent's answer, or the end of what a red gate printed."""
-    match event:
-        case events.StageEnded(text=text):
-            return [f"  {line}" for line in plain.block(text).strip().splitlines()]
-        case events.GateEnded(result=ended) if ended.red:
-            lines = plain.block(ended.output).strip().splitlines()[-_OF_A_GATE:]
-            log = [f"full output: {ended.log}"] * bool(ended.log)
-            return [f"    {line}" for line in (*lines, *log)]
-    return []
-
-
 def style_of(record: Record) -> str:
     match record["kind"], record.get("did"):
         case _, "start":
@@ -252,7 +228,7 @@ def style_of(record: Record) -> str:
         case "gate", _:
             doubtful = record.get("flaky") or record.get("red_before")
             return NOTICE if doubtful else BAD if record.get("red") else GOOD
-    return "" if record["kind"] in ("stage", "plan", "learning", "vote") else NOTICE
+    return "" if record["kind"] in ("stage", "plan", "learning", "vote", "pause") else NOTICE
 
 
 def _quiet(seconds: float) -> str:

@@ -16,7 +16,7 @@ from kern.agents import places, protocol
 from kern.agents.protocol import Agent, Answer, Program
 from kern.config import Settings
 from kern.errors import KernError
-from kern.events import Acted, StageRetried
+from kern.events import Event
 from kern.model import Role, Stage
 from kern.models import Choice, Endpoint
 from kern.person import Holding, Mode
@@ -299,7 +299,7 @@ def ask(
     tick: process.Tick = process.unwatched,
 ) -> Talk:
     """One call by kern, as a stage makes it, but for another try. `most`: seconds."""
-    events: list[object] = []
+    events: list[Event] = []
     caller = Caller(
         root=root,
         scope=workspace.scope(root, "main"),
@@ -322,8 +322,9 @@ def ask(
         talk.error = error
     except Pause:
         pass
-    talk.again = next((one.reason for one in events if isinstance(one, StageRetried)), "")
-    talk.acts = tuple(call for one in events if isinstance(one, Acted) for call in one.act.calls)
+    rows = [one.record for one in events]
+    talk.again = next((one["reason"] for one in rows if one["kind"] == "retry"), "")
+    talk.acts = tuple(call for one in rows if one["kind"] == "act" for call in one["calls"])
     place = caller.scope.transcript(role)
     talk.transcript = place.read_text(errors="replace") if place.exists() else ""
     return talk

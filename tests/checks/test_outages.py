@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kern.events import Outage
 from kern.pipeline import waits
 from tests.conftest import Fake, Git, Inline, Kern
 
@@ -53,7 +52,8 @@ class Clock:
 
 
 def pauses(ran: Any) -> list[float]:
-    return [one.seconds for one in ran.events if isinstance(one, Outage) and one.number]
+    rows = [event.record for event in ran.events]
+    return [one["seconds"] for one in rows if one["kind"] == "outage" and one["did"] != "over"]
 
 
 # ---------------------------------------------------------------- the wait

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from kern.checks.gates import Gates
-from kern.events import GateEnded
 from kern.fleet.run import Fleet
 from kern.fleet.work import Job, Work, branch
 from kern.git import repository
@@ -43,7 +42,7 @@ class Project:
     @property
     def gates(self) -> list[bool]:
         """Those that were run on what lands: whether they were red."""
-        return [one.result.red for one in self.events if isinstance(one, GateEnded)]
+        return [one.record["red"] for one in self.events if "red" in one.record]
 
     def site(self, **chosen: Any) -> Site:
         """As a run that begins anew would have it."""

@@ -13,7 +13,7 @@ import pytest
 from kern import events
 from kern.journal import store, totals
 from kern.journal.history import fold
-from kern.model import Cost, Outcome, Stage
+from kern.model import Cost
 from kern.views import summary
 from tests.conftest import Fake, Git, Inline, Kern
 
@@ -54,15 +54,15 @@ def test_each_event_is_one_line_with_its_values(
     assert [record["seq"] for record in found] == list(range(1, len(found) + 1))
     assert {record["run"] for record in found} == {found[0]["run"]}
     assert all(record["v"] == 1 and record["branch"] == "main" for record in found)
-    kinds = "run task stage retry gate attempt commit learning"
+    kinds = "run task stage retry gate attempt learning"
     assert {record["kind"] for record in found} == {*kinds.split()}
     ended = [r for r in found if r["kind"] == "stage" and r["did"] == "end"]
     assert [r["stage"] for r in ended] == ["research", "implement", "implement", "commit"]
     assert ended[0]["tokens"] == {"input": 10, "output": 3, "cache_read_input": 7}
     assert (ended[0]["turns"], ended[0]["model"]) == (4, "opus")
     assert [r["attempt"] for r in ended] == [1, 1, 2, 2]
-    (commit,) = [r for r in found if r["kind"] == "commit"]
-    assert commit["commit"] == git("rev-parse", "HEAD")
+    (done,) = [r for r in found if r.get("commit")]
+    assert (done["did"], done["commit"]) == ("done", git("rev-parse", "HEAD"))
     before, *rest = [r for r in found if r["kind"] != "run"]
     assert (before["kind"], before["red"], before["task"]) == ("gate", False, "")
     assert all(r["task"] == "add a greeting" for r in rest)
@@ -252,8 +252,11 @@ def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Pa
             shown.extend(text for text, _ in summary.lines(event))
 
     journal = store.Journal(sink, tmp_path, "main", "main01")
-    journal(events.RunStarted("main01", "/x", "main", "", 2, 2))
-    journal(events.TaskSettled("Gamma", Outcome.DONE, "x", "c" * 40, "gate test"))
+    journal(
+        events.new("run", "start", run="main01", root="/x", branch="main", open=2, iterations=2)
+    )
+    facts = {"task": "Gamma", "detail": "x", "commit": "c" * 40, "proved": "gate test"}
+    journal(events.new("task", "done", **facts))
     end = {"kind": "task", "did": "done", "detail": "x", "proved": "gate `test`"}
     lies: tuple[dict[str, Any], ...] = (
         {**end, "task": "Alpha", "fleet": "main01", "worker": 1},
@@ -265,11 +268,11 @@ def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Pa
         row = {"v": 1, "id": f"w{seq}", "time": store.now(), "run": "main01", "seq": seq, **lie}
         store.append(journal.path, store.line(row))
     for _ in range(3 * store.NIGHT // 4_000):
-        journal(events.Warned("w" * 4_000, kept=True))
+        journal(events.warning("w" * 4_000, kept=True))
     done = (("Gamma", "c" * 40),)
-    facts: dict[str, Any] = {"needs_help": (), "stuck": (), "open_tasks": 1, "seconds": 60.0}
-    facts |= {"cost": Cost(3.0), "tokens": 900, "interrupted": "", "exit_code": 1}
-    journal(events.RunEnded(done, **facts))
+    figures: dict[str, Any] = {"needs_help": (), "stuck": (), "open_tasks": 1, "seconds": 60.0}
+    figures |= {"cost": Cost(3.0), "tokens": 900, "interrupted": "", "exit_code": 1}
+    journal(events.RunEnded(events.row("run", "end"), done=done, **figures))
     assert shown[1] == "1 done, 1 open; $3.00 (API-equivalent), 900 tokens, 1 min"
     assert not [line for line in shown if "Alpha" in line or "Beta" in line]
     assert "  Delta" in shown  # however much was written since
@@ -278,7 +281,7 @@ def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Pa
 def test_what_an_agent_was_refused_is_cut(tmp_path: Path) -> None:
     journal = store.Journal(lambda event: None, tmp_path, "main", "main01")
     refused = ("Bash: " + "x" * 3_000_000, *["Bash"] * 10_000)
-    journal(events.StageEnded(Stage.IMPLEMENT, "Alpha", "x", 3.0, 1.0, refused))
+    journal(events.new("stage", "end", stage="implement", task="Alpha", denied=refused))
     assert journal.path.stat().st_size < 6_000
 
 

@@ -9,7 +9,7 @@ import pytest
 from kern.agents import claude
 from kern.agents.protocol import Ended
 from kern.errors import BudgetReached
-from kern.events import Acted
+from kern.events import Event
 from kern.model import Stage
 from kern.stages.output import Watch
 
@@ -22,13 +22,13 @@ def shown(message: str, tokens: int, tool: str = "Bash") -> bytes:
 
 
 def test_a_line_is_told_once_and_whole_and_a_message_counts_once(tmp_path: Path) -> None:
-    events: list[object] = []
+    events: list[Event] = []
     path = tmp_path / "out"
     watch = Watch(claude.AGENT, Stage.IMPLEMENT, path, events.append, most=50)
     one, same, two = shown("a", 40), shown("a", 40), shown("b", 11)
     path.write_bytes(one + same + two[:9])
     watch.look()
-    assert len(events) == 2 and isinstance(events[0], Acted)
+    assert len(events) == 2 and events[0].record["kind"] == "act"
     path.write_bytes(one + same + two)
     with pytest.raises(BudgetReached, match="its 50 tokens"):
         watch.look()

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.events import Acted, RunStarted, StageEnded, StageStarted, TaskStarted
-from kern.model import Act, Stage
+from kern.events import new, seen
 from kern.views import live
 from kern.views.live import Console
 from tests.conftest import PATIENCE_S, Fake, Git
@@ -22,11 +21,13 @@ from tests.kit.terminal import on_terminal
 
 
 ONE = (
-    RunStarted("r", "/p", "main", "", 3, 10, max_cost=5.0),
-    TaskStarted("add a greeting", 1),
-    StageEnded(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2, tokens={"input": 12_345}),
-    StageStarted(Stage.IMPLEMENT, "add a greeting", "opus", 2),
-    Acted(Stage.IMPLEMENT, Act("m1", ("Read src/a.py", "Bash make " + "x" * 200), {"input": 100})),
+    new("run", "start", run="r", root="/p", branch="main", open=3, iterations=10, max_cost=5.0),
+    new("task", "start", task="add a greeting"),
+    new(
+        "stage", "end", stage="research", task="add a greeting", cost_usd=1.2, tokens={"in": 12_345}
+    ),
+    new("stage", "start", stage="implement", task="add a greeting", attempt=2),
+    seen("act", calls=("Read src/a.py", "Bash make " + "x" * 200)),
 )
 
 

@@ -17,7 +17,7 @@ from rich.console import Console as Terminal
 from kern import events
 from kern.events import Event
 from kern.journal import store
-from kern.model import Act, Cost, Need, Outcome, Result, Stage
+from kern.model import Cost, Need, Outcome, Result, Stage
 from kern.views import log
 from kern.views.live import Console
 from tests.conftest import Git, Kern
@@ -44,78 +44,97 @@ LEARNED = "# Learnings\n\n- L7 +2 -0 Dates are parsed in UTC. | when: a date is 
 
 def began(run: str) -> Event:
     gates = ("gate test: make test", "gate lint: make lint")
-    facts = {"run files": "/tmp/kern/p/main", "forecast": "6 tasks, about $9.00"}
-    return events.RunStarted(run, "/p", "main", "claude's login", 6, 10, 20.0, facts, gates)
+    facts = "run files: /tmp/kern/p/main", "forecast: 6 tasks, about $9.00"
+    head = {"run": run, "root": "/p", "branch": "main", "payer": "claude's login"}
+    figures = {"open": 6, "iterations": 10, "max_cost": 20.0}
+    return Event(events.row("run", "start", **head, **figures), (*facts, *gates))
 
 
 def called(
     stage: Stage, task: str, answer: str, usd: float | None, attempt: int = 1
 ) -> list[Event]:
-    end = events.StageEnded(
-        *(stage, task, answer, 62.0, usd),
-        attempt=attempt,
-        model="opus",
-        agent="claude",
-        tokens={"input": 12_000, "output": 345},
-    )
-    return [events.StageStarted(stage, task, "opus", attempt, agent="claude"), end]
+    about = {"stage": stage, "task": task, "attempt": attempt, "model": "opus", "agent": "claude"}
+    took = {"seconds": 62.0, "cost_usd": usd, "tokens": {"input": 12_000, "output": 345}}
+    end = events.row("stage", "end", **about, **took)
+    lines = [f"  {line}" for line in answer.strip().splitlines()]
+    return [events.new("stage", "start", **about), Event(end, lines)]
+
+
+def started(task: str, number: int, resumed: str = "") -> Event:
+    return events.new("task", "start", task=task, iteration=number, resumed=resumed)
+
+
+def settled(task: str, outcome: Outcome, detail: str, commit: str = "", proved: str = "") -> Event:
+    return events.new("task", outcome, task=task, detail=detail, commit=commit, proved=proved)
+
+
+def noted(task: str, reason: str, ref: str) -> Event:
+    return events.new("attempt", task=task, reason=reason, ref=ref, cause="gate", attempt=1)
+
+
+def outage(did: str, text: str, seconds: float) -> Event:
+    times = {"since": 1_794_020_000.0, "until": 1_794_020_060.0}
+    return events.new("outage", did, text=text, seconds=seconds, **times)
 
 
 def gate(code: int, output: str = "", **more: Any) -> list[Event]:
     result = Result("gate test", code, output, 4.2, red_before=False, **more)
-    return [events.GateStarted("gate test", "make test"), events.GateEnded(result)]
+    return [events.gate_started("gate test", "make test", before=False), events.gate_ended(result)]
+
+
+ASKED = events.new("request", "stop", ends="after the stage in progress")
 
 
 def evening() -> Iterator[Event]:
     yield began("evening")
     task = "Parse dates"
-    yield events.TaskStarted(task, 1)
+    yield started(task, 1)
     yield from called(Stage.RESEARCH, task, "- Files: dates.py:1\n\nREADY", 0.25)
     told = {"L7": "when: a date is read"}
-    yield events.Recalled(Stage.IMPLEMENT, task, told, {"L9": "no room"})
-    yield events.StageStarted(Stage.IMPLEMENT, task, "opus", 1, agent="claude")
-    yield events.Acted(Stage.IMPLEMENT, Act("m", ("Read dates.py",), {}))
-    failed = (Stage.IMPLEMENT, task, "", 2.0, None)
-    yield events.StageEnded(*failed, model="opus", agent="claude", reason="overloaded")
-    yield events.StageRetried(Stage.IMPLEMENT, "overloaded", 1, 4.0)
+    yield events.new("recall", task=task, stage="implement", told=told, left={"L9": "no room"})
+    about = {"stage": "implement", "task": task, "attempt": 1, "model": "opus", "agent": "claude"}
+    yield events.new("stage", "start", **about)
+    yield events.seen("act", calls=("Read dates.py",))
+    yield events.new("stage", "failed", reason="overloaded", seconds=2.0, cost_usd=None, **about)
+    yield events.new("retry", stage="implement", reason="overloaded", wait=4.0)
     yield from called(Stage.IMPLEMENT, task, "Dates are parsed.\n\nSUCCESS", 1.5)
     yield from gate(1, "FAILED test_dates.py: off by one\n1 failed\n")
     note = "gate test is red (exit 1): off by one"
-    yield events.AttemptNoted(task, 1, note, "kern/attempts/parse-1/1", "gate")
+    yield noted(task, note, "kern/attempts/parse-1/1")
     yield from called(Stage.IMPLEMENT, task, "Off by one no more.\n\nSUCCESS", 1.0, 2)
     yield from gate(0, flaky="red at first (exit 1)")
-    yield events.Voted(task, "L7", True, "it saved a look")
-    yield events.Learned(task, "A day begins at midnight UTC.")
-    yield events.Warned("the task changes CLAUDE.md, which agents obey", kept=True)
+    yield events.new("vote", task=task, entry="L7", helpful=True, reason="it saved a look")
+    yield events.new("learning", task=task, text="A day begins at midnight UTC.")
+    yield events.warning("the task changes CLAUDE.md, which agents obey", kept=True)
     yield from called(Stage.COMMIT, task, "Parse dates\n", 0.1)
     proved = "verified by gate test (flaky), gate lint; tests: test_dates.py: 3 lines less"
-    yield events.TaskSettled(task, Outcome.DONE, "1a2b3c4 Parse dates", "1a2b3c4d" * 5, proved)
+    yield settled(task, Outcome.DONE, "1a2b3c4 Parse dates", "1a2b3c4d" * 5, proved)
     renamed = "Rename it", Outcome.DONE, "5e6f7a8 Rename it", "5e6f7a8b" * 5
-    yield events.TaskSettled(*renamed)
+    yield settled(*renamed)
     why = "the API is away for 3 h"
+    yield events.new("error", text=why)
     yield ended(interrupted=why, open_tasks=5, exit_code=1)
 
 
 def morning() -> Iterator[Event]:
     yield began("morning")
     task = "Publish the package"
-    yield events.TaskStarted(task, 1, "stage 2")
+    yield started(task, 1, "stage 2")
     yield from called(Stage.IMPLEMENT, task, "BLOCKED: needs a key", None)
-    yield events.TaskSettled(task, Outcome.BLOCKED, "needs a key")
+    yield settled(task, Outcome.BLOCKED, "needs a key")
     task = "Store the orders"
-    yield events.TaskStarted(task, 2)
-    yield events.TaskSettled(task, Outcome.ASKED, "asks: which database?")
+    yield started(task, 2)
+    yield settled(task, Outcome.ASKED, "asks: which database?")
     task = "Draw the chart"
-    yield events.TaskStarted(task, 3)
-    yield events.LimitReset("resets 3am", 1_794_020_400.0)
-    yield events.Outage("no route to the API", 1_794_020_000.0, 1_794_020_060.0, 60.0, 1)
-    yield events.Outage("it answers", 1_794_020_000.0, 1_794_020_060.0, 0.0, 0)
-    yield events.StoodIn(Stage.IMPLEMENT, "codex", "claude", "at its limit")
-    yield events.AttemptNoted(
-        task, 1, "gate test is red: no axis", "kern/attempts/draw-1/1", "gate"
-    )
-    yield events.Planned(("Write a legend",), "")
-    yield events.Steered(at_once=False)
+    yield started(task, 3)
+    yield events.new("limit", text="resets 3am", until=1_794_020_400.0)
+    yield outage("away", "no route to the API", 60.0)
+    yield outage("over", "it answers", 0.0)
+    agents = {"agent": "codex", "instead_of": "claude"}
+    yield events.new("stand-in", stage="implement", reason="at its limit", **agents)
+    yield noted(task, "gate test is red: no axis", "kern/attempts/draw-1/1")
+    yield events.new("plan", added=("Write a legend",), done="")
+    yield ASKED
     needs = (
         Need(2, 4, "Publish the package", "needs a key", "kern show 2, kern edit, kern retry 2"),
         Need(3, 6, "Store the orders", "asks: which database?", 'kern answer 3 "…"'),
@@ -126,14 +145,17 @@ def morning() -> Iterator[Event]:
 
 def ended(**more: Any) -> events.RunEnded:
     facts: dict[str, Any] = {"seconds": 600.0, "cost": Cost(2.85), "tokens": 0, "interrupted": ""}
-    return events.RunEnded(done=(), needs_help=(), stuck=(), **{**facts, **more})
+    values = {**facts, **more}
+    row = {"exit": values["exit_code"], "seconds": values["seconds"], "open": values["open_tasks"]}
+    record = events.row("run", "end", **row, done=0)
+    return events.RunEnded(record, done=(), needs_help=(), stuck=(), **values)
 
 
 def night() -> list[dict[str, Any]]:
     """As the journal has it: a record each ten seconds."""
     found: list[dict[str, Any]] = []
     for run, hour, told in (("evening", 22, evening()), ("morning", 23, morning())):
-        rows = [row for event in told for row in event.records()]
+        rows = [event.record for event in told if event.kept]
         task = ""
         for seq, row in enumerate(rows, 1):
             task = str(row.get("task", task))
@@ -200,13 +222,14 @@ def test_the_night_as_its_runs_told_it(
     check("run.txt", "".join(f"{line}\n" for line in lines), request)
 
 
+FIGURES: dict[str, Any] = {"open": 6, "iterations": 10, "max_cost": 20.0}
 ONE = (
-    events.RunStarted("r", "/p", "main", "", 6, 10, max_cost=20.0),
-    *(events.TaskSettled(f"t{n}", Outcome.DONE, "") for n in range(3)),
-    events.TaskSettled("blocked", Outcome.BLOCKED, "no key"),
+    events.new("run", "start", run="r", root="/p", branch="main", **FIGURES),
+    *(settled(f"t{n}", Outcome.DONE, "") for n in range(3)),
+    settled("blocked", Outcome.BLOCKED, "no key"),
     *called(Stage.RESEARCH, "Draw the chart", "READY", 4.25),
-    events.StageStarted(Stage.IMPLEMENT, "Draw the chart", "opus", 2),
-    events.Acted(Stage.IMPLEMENT, Act("m", ("Read a.py", "Bash " + "make " * 40), {})),
+    events.new("stage", "start", stage="implement", task="Draw the chart", attempt=2),
+    events.seen("act", calls=("Read a.py", "Bash " + "make " * 40)),
 )
 LONG = "Write the parser " * 9
 BEGUN, OVER = ({"kind": "stage", "did": did, "stage": "implement"} for did in ("start", "end"))
@@ -229,7 +252,7 @@ def test_what_is_under_way_below(
     monkeypatch.setattr(time, "time", lambda: 8.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     console = Console(out=io.StringIO(), err=io.StringIO())
-    for event in ONE if name == "one" else (*ONE[:4], events.Steered(at_once=False)):
+    for event in ONE if name == "one" else (*ONE[:4], ASKED):
         console(event)
     for record in MANY if name == "many" else ():
         console.of_worker(record)
