@@ -60,12 +60,8 @@ def bubblewrap(
 
 def _words(one: Mount, over: Overlays) -> Sequence[str | Path]:
     source = one.source or one.target
-    if one.access is Access.EMPTY:
-        return one.access, one.target
-    if one.target.is_symlink() and one.target.parent == Path("/"):
-        return Access.LINK, os.readlink(one.target), one.target
     if not one.lower:
-        return one.access, source, one.target
+        return (one.access, *[source] * (one.access is not Access.EMPTY), one.target)
     if over is Overlays.NONE:
         return Access.READ, one.lower[-1], one.target
     if over is Overlays.BEFORE:

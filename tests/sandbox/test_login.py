@@ -107,6 +107,7 @@ OAUTH = {"access": "b", "refresh": "s", "expires": 2}
         # given up: the person's own login stays
         (OLD, {"claudeAiOauth": {"accessToken": "", "refreshToken": "", "expiresAt": 0}}, OLD),
         (OLD, {"gateway": {"url": "http://evil"}}, OLD),
+        (OLD, ["none"], OLD),
         (OLD, {"claudeAiOauth": {"accessToken": {"a": "b"}, "plan": "free"}}, OLD),
         # a key that would be run as a command, and a server that would be asked for settings
         (
@@ -128,9 +129,3 @@ def test_of_a_renewed_login_the_tokens_come_back(
     before: object, after: object, back: object
 ) -> None:
     assert json.loads(renewed(json.dumps(before), json.dumps(after))) == back
-
-
-@pytest.mark.parametrize("broken", ["", "{", "[]", "1", "[" * 100_000])
-def test_what_is_no_login_changes_nothing(broken: str) -> None:
-    assert renewed(json.dumps(OLD), broken) == json.dumps(OLD)
-    assert renewed(broken, json.dumps(OLD)) == broken
