@@ -21,7 +21,7 @@ from tests.conftest import Git, wait_for
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
 pytestmark = pytest.mark.real
-READERS = (Stage.RESEARCH, Stage.COMMIT, Aide.PLANNER)  # the judge is held as commit is
+READERS = (Stage.RESEARCH, Stage.COMMIT)  # no other that reads has a tool that neither has
 Serve = Callable[..., ScriptedServer]
 
 
