@@ -19,7 +19,6 @@ from typing import Any
 import psutil
 import pytest
 
-from kern.system.process import marked
 from tests.kit import stand_in
 from tests.kit.stable import Ran, Stable
 
@@ -54,7 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts kern, git or an agent is slow."""
+    """What starts kern, git or an agent is slow; what takes longest is not begun last."""
+    items.sort(key=lambda item: "crash" not in item.keywords)
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
         if asked & {"fake", "background", "kern", "git", "repo"}:
@@ -67,8 +67,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Many tests wait for processes: one worker more than there are cores."""
-    return (os.cpu_count() or 1) + ("not (crash or real or slow)" not in config.option.markexpr)
+    """Many tests wait for processes: two workers more than there are cores."""
+    return (os.cpu_count() or 1) + 2 * ("not (crash or real or slow)" not in config.option.markexpr)
 
 
 GITCONFIG = (
@@ -346,12 +346,9 @@ def wait_for(happened: Callable[[], object], seconds: float = PATIENCE_S) -> Non
 
 def agents() -> list[psutil.Process]:
     """What the stand-in, a gate or a hook has started in this test, and lives."""
-    found = []
-    for process in marked(("FAKE_CLAUDE", os.environ["FAKE_CLAUDE"])):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if "KERN_ROOT" in process.environ():
-                found.append(process)
-    return found
+    named = ((one, one.info["environ"] or {}) for one in psutil.process_iter(["environ"]))
+    own = os.environ["FAKE_CLAUDE"]
+    return [one for one, env in named if env.get("FAKE_CLAUDE") == own and "KERN_ROOT" in env]
 
 
 def survivors(pids: Path) -> list[psutil.Process]:

@@ -179,7 +179,7 @@ _CODEX_LIMIT: Turn = {
 
 def _opencode(home: Path, url: str) -> Mapping[str, str]:
     own = home / ".config" / "opencode"
-    own.mkdir(parents=True)
+    _opencode_installed(own)
     model = {
         **{"name": "small", "cost": {"input": 1, "output": 5}},
         "limit": {"context": 200_000, "output": 8000},
@@ -192,7 +192,16 @@ def _opencode(home: Path, url: str) -> Mapping[str, str]:
     return {}
 
 
+def _opencode_installed(folder: Path) -> None:
+    """What plugins may import: it would fetch 60 MB for each home."""
+    (folder / "node_modules").mkdir(parents=True)
+    needs = {"dependencies": {"@opencode-ai/plugin": "*"}}
+    (folder / "package.json").write_text(json.dumps(needs))
+    (folder / "package-lock.json").write_text(json.dumps({"packages": {"": needs}}))
+
+
 def _opencode_planted(root: Path, command: str) -> None:
+    _opencode_installed(root / ".opencode")
     plugins = root / ".opencode" / "plugin"
     plugins.mkdir(parents=True)
     run = f'require("node:child_process").execSync({json.dumps(command)})'

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from kern.errors import KernError, LimitReached
-from kern.model import Aide, Role, Stage
+from kern.model import Role, Stage
 from kern.system.process import marked
-from tests.agents.conformance import CLIS, RUN, Cli, Talk, ask
+from tests.agents.conformance import CLIS, RUN, Cli, ask
 from tests.conftest import Git, wait_for
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
@@ -66,11 +66,17 @@ def left_over() -> list[int]:
 # -------------------------------------------------------------------- a task
 
 
-def test_research_reads_and_answers(cli: Cli, serve: Serve, repo: Path) -> None:
-    server = serve(research=[use("Read", file_path=str(repo / "a.txt")), say("- a\n\nREADY")])
-    talk = ask(cli, repo, Stage.RESEARCH, contract="You are the research stage of kern.\n")
+def test_research_reads_and_answers_whatever_letters_its_prompt_has(
+    cli: Cli, serve: Serve, repo: Path
+) -> None:
+    text = "kern research\n\r\n/help @a.txt !touch x\r\n" + "grün 😀 \u2028 x\t" * 10_000
+    answer = "grün 😀\r\n\u2028end\r\n\r\nREADY"
+    server = serve(research=[use("Read", file_path=str(repo / "a.txt")), say(answer)])
+    contract = "You are the research stage of kern.\n"
+    talk = ask(cli, repo, Stage.RESEARCH, text, contract=contract)
     assert talk.reply, talk
-    assert (talk.fault, talk.reply.text) == ("", "- a\n\nREADY")
+    lines = talk.reply.text.splitlines()
+    assert (talk.fault, lines[0], lines[-1]) == ("", "grün 😀", "READY")
     assert talk.reply.result["result"] == talk.reply.text
     assert talk.reply.result["total_cost_usd"] == talk.reply.cost_usd
     assert (talk.reply.cost_usd is not None) is cli.cost
@@ -78,30 +84,43 @@ def test_research_reads_and_answers(cli: Cli, serve: Serve, repo: Path) -> None:
     assert talk.reply.tokens["output"] > 0
     assert talk.reply.turns == (2 if cli.turns else None)
     assert any("a.txt" in call for call in talk.acts)
-    asked = json.dumps(server.requests[-1].body)
-    assert "one\\\\ntwo" in asked or "one\\ntwo" in asked or "two" in asked, "what it read"
-    assert asked.count("You are the research stage of kern.") == 1
+    first, last = (json.dumps(server.requests[at].body, ensure_ascii=False) for at in (0, -1))
+    assert first.count("grün 😀") >= 10_000 and "/help @a.txt !touch x" in first
+    assert ("four" in first) is cli.inlines, "what the prompt names is not read for it"
+    assert "four" in last, "what it read"
+    assert last.count(contract.strip()) == 1
 
 
 def test_implement_changes_files_and_runs_commands(
     cli: Cli, serve: Serve, repo: Path, git: Git
 ) -> None:
-    serve(
+    """It does not read what a person's own agents are told of kern."""
+    for name in ("AGENTS.md", ".claude/skills/kern/SKILL.md"):
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text("---\nname: kern\ndescription: TRAPPED\n---\nTRAPPED\n")
+    server = serve(
         implement=[
             use("Write", file_path=str(repo / "new.txt"), content="new\n"),
             use("Read", file_path=str(repo / "a.txt")),  # before it edits, claude wants it read
             use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
+            bash("yes abcdefghi | head -c 5000000"),
             bash("printf made > made.txt && git status --short"),
             say("Did it.\n\nSUCCESS"),
         ]
     )
     talk = ask(cli, repo, Stage.IMPLEMENT)
-    assert talk.reply, talk
+    assert talk.reply, talk.error
     assert talk.reply.text == "Did it.\n\nSUCCESS"
     assert (repo / "new.txt").read_text() == "new\n"
     assert (repo / "made.txt").read_text() == "made"
     assert (repo / "a.txt").read_text().startswith("one\n2\n")
     assert left_over() == []
+    assert "TRAPPED" not in json.dumps([one.body for one in server.requests])
+    if cli.agent.guidance:
+        (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
+        server = serve(implement=[say("ok")])
+        assert ask(cli, repo, Stage.IMPLEMENT).reply
+        assert "TRAPPED" in json.dumps([one.body for one in server.requests]), "it names it"
 
 
 # -------------------------------------------------------------------- limits
@@ -156,22 +175,6 @@ def test_the_traps_are_some_where_the_project_counts(
     assert sprung.exists() is cli.obeys
 
 
-def test_what_a_person_s_agents_are_told_of_kern_its_own_do_not_read(
-    cli: Cli, serve: Serve, repo: Path
-) -> None:
-    for name in ("AGENTS.md", ".claude/skills/kern/SKILL.md"):
-        (repo / name).parent.mkdir(parents=True, exist_ok=True)
-        (repo / name).write_text("---\nname: kern\ndescription: TRAPPED\n---\nTRAPPED\n")
-    server = serve(implement=[bash("true"), say("ok")])
-    assert ask(cli, repo, Stage.IMPLEMENT).reply
-    assert "TRAPPED" not in json.dumps([one.body for one in server.requests])
-    if cli.agent.guidance:
-        (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
-        server = serve(implement=[say("ok")])
-        assert ask(cli, repo, Stage.IMPLEMENT).reply
-        assert "TRAPPED" in json.dumps([one.body for one in server.requests]), "it names it"
-
-
 # -------------------------------------------------------------------- faults
 
 
@@ -220,17 +223,6 @@ def test_an_answer_that_is_none_is_worth_another_try(
     assert left_over() == []
 
 
-def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
-    server = serve(research=[{"silent": 300}])
-    for most in (6, 30):  # a slow machine needs longer until there is silence
-        talk = ask(cli, repo, Stage.RESEARCH, most=most)
-        assert "timed out" in talk.again, talk
-        assert left_over() == []
-        if server.requests:
-            break
-    assert server.requests
-
-
 # -------------------------------------------------------------------- endings
 
 
@@ -239,25 +231,13 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
 ) -> None:
     hangs = bash("sleep 301 & echo a > begun; sleep 302")
     serve(implement=[hangs, bash("sleep 303"), say("ok")])  # one may go on beside a command
-    for most in (10, 30):  # a slow machine needs longer until it hangs
+    for most in (5, 15, 40):  # a slow machine needs longer until it hangs
         talk = ask(cli, repo, Stage.IMPLEMENT, most=most)
         assert "timed out" in talk.fault, talk
         assert left_over() == []
         if (repo / "begun").exists():
             break
     assert (repo / "begun").exists()
-
-
-def test_a_person_who_interrupts_leaves_nothing_behind(cli: Cli, serve: Serve, repo: Path) -> None:
-    serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
-
-    def press(seconds: float, silent: float) -> None:
-        if (repo / "begun").exists():
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ask(cli, repo, Stage.IMPLEMENT, tick=press)
-    assert left_over() == []
 
 
 def test_one_that_is_killed_leaves_nothing_behind(cli: Cli, serve: Serve, repo: Path) -> None:
@@ -273,27 +253,3 @@ def test_one_that_is_killed_leaves_nothing_behind(cli: Cli, serve: Serve, repo: 
     talk = ask(cli, repo, Stage.IMPLEMENT, tick=kill)
     assert talk.again, talk
     assert left_over() == []
-
-
-# -------------------------------------------------------------------- texts
-
-
-def test_a_long_prompt_with_any_letters_comes_through(cli: Cli, serve: Serve, repo: Path) -> None:
-    text = "kern research\n\r\n/help @a.txt !touch x\r\n" + "grün 😀 \u2028 x\t" * 10_000
-    server = serve(research=[say("grün 😀\r\n\u2028end\r\n\r\nREADY")])
-    talk: Talk = ask(cli, repo, Stage.RESEARCH, text)
-    assert talk.reply, talk
-    assert talk.reply.text.splitlines()[0] == "grün 😀"
-    assert talk.reply.text.endswith("READY")
-    asked = json.dumps(server.requests[0].body, ensure_ascii=False)
-    assert asked.count("grün 😀") >= 10_000
-    assert "/help @a.txt !touch x" in asked
-    assert ("four" in asked) is cli.inlines, "what the prompt names is not read for it"
-
-
-def test_a_command_that_prints_100_mb_is_no_fault(cli: Cli, serve: Serve, repo: Path) -> None:
-    serve(implement=[bash("yes abcdefghi | head -c 100000000"), say("ok")])
-    talk = ask(cli, repo, Stage.IMPLEMENT)
-    assert talk.reply, talk.error
-    assert talk.reply.text == "ok"
-    assert len(talk.transcript) < 20_000_000

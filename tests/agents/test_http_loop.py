@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,29 +129,16 @@ def test_a_command_waits_for_nobody_and_not_for_ever(repo: Path) -> None:
 # -------------------------------------------------------------------- the endpoint
 
 
-def changed(turns: list[Turn], at: int, into: Turn, repo: Path) -> tuple[Ran, list[Any]]:
-    """Played, and once that turn was asked for it is another."""
-    with ScriptedServer({"implement": turns}, 0.3) as server:
-
-        def change() -> None:
-            while len(server.requests) <= at:
-                time.sleep(0.01)
-            time.sleep(0.5)
-            server._script["implement"][0][at] = into
-
-        threading.Thread(target=change, daemon=True).start()
-        return ask(f"{server.url}/http/v1", repo), server.requests[-1].body["messages"]
-
-
 def test_with_work_to_lose_a_failure_is_tried_again_at_once(repo: Path) -> None:
-    turns = [bash("echo a"), {"status": 503, "message": "Overloaded"}]
-    assert changed(turns, 1, DONE, repo)[0].fault is None
+    failing = {"status": 503, "message": "Overloaded", "then": DONE}
+    assert played(repo, bash("echo a"), failing).fault is None
 
 
 def test_a_full_context_is_cleared_of_old_outputs(repo: Path) -> None:
-    full = {"status": 400, "message": "maximum context length is 100 tokens"}
-    ran, sent = changed([*(bash(f"echo {n}") for n in range(6)), full], 6, DONE, repo)
-    assert ran.fault is None
+    full = {"status": 400, "message": "maximum context length is 100 tokens", "then": DONE}
+    with ScriptedServer({"implement": [*(bash(f"echo {n}") for n in range(6)), full]}) as server:
+        assert ask(f"{server.url}/http/v1", repo).fault is None
+    sent = server.requests[-1].body["messages"]
     assert ["left out" in one["content"] for one in sent[3::2]] == [True] * 4 + [False] * 2
 
 

@@ -23,7 +23,6 @@ from tests.kit.terminal import on_terminal
 TOP = Path(__file__).parent.parent.parent
 # What a tool has made for its person: without it each would begin with compiling its own library.
 THEIRS = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "GOCACHE": ".cache/go-build"}
-LONG_S = 900.0  # a compiler without a cache, on a busy machine
 BESIDE = Path(sys.executable).parent  # ruff and mypy
 
 
@@ -79,7 +78,7 @@ def absent(tool: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_gates_of_each_kind_are_green_in_a_project_of_it(
-    kind: Kind, empty: Path, git: Git, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, empty: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{BESIDE}")
@@ -94,19 +93,9 @@ def test_the_gates_of_each_kind_are_green_in_a_project_of_it(
     git("add", "--all")
     git("commit", "-qm", "start")
 
-    words = ["init", *([] if kind.tools else ["--no-run"])]
-    ran = subprocess.run(
-        [sys.executable, "-m", "kern", *words],
-        cwd=empty,
-        env={**os.environ, "PYTHONPATH": str(TOP)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LONG_S,
-    )
-    said = ran.stdout + ran.stderr
-    assert ran.returncode == 0, said
-    assert kind.gates.items() <= gates(empty).items(), said + toml(empty)
+    ran = kern("init", *([] if kind.tools else ["--no-run"]))
+    assert ran.code == 0, ran.said
+    assert kind.gates.items() <= gates(empty).items(), ran.said + toml(empty)
     if kind.tools:
         assert all(
             re.search(rf"^{name} = .*  # [\d.]+ (s|min)", toml(empty), re.M) for name in kind.gates

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,19 +109,19 @@ def test_a_rebase_beside_the_run_is_waited_for(
         git("switch", "-q", branch)
         (repo / "own.txt").write_text(f"{branch}\n")
         git("commit", "-qam", message)
-    fake.script(implement=[{**IMPLEMENT, "sleep": 3}])
+    fake.script(implement=[{**IMPLEMENT, "wait": "go"}])
     run = background("-j", "2")
     wait_for(lambda: fake.stages.count("implement") == 2)
     subprocess.run(["git", "rebase", "-q", "side"], cwd=repo, capture_output=True)
-    wait_for(lambda: git("log", "--all", "--format=%s").count("do the task") == 2)
-    time.sleep(3)  # it tries to land
+    (fake.folder / "go").touch()
+    waits = "a rebase is under way: until it ends nothing lands"
+    assert run.stderr and any(waits in line for line in run.stderr)
     assert "do the task" not in git("log", "-3", "--format=%s", "main")
     (repo / "own.txt").write_text("both\n")
     git("add", "own.txt")
     git("-c", "core.editor=true", "rebase", "--continue")
     out, err = run.communicate(timeout=PATIENCE_S)
     assert run.returncode == 0, out + err
-    assert "a rebase is under way: until it ends nothing lands" in err
     subjects = git("log", "--format=%s").splitlines()
     assert subjects == ["do the task", "do the task", "mine", "side", "tasks", "start"]
     assert (repo / "own.txt").read_text() == "both\n" and git("status", "--porcelain") == ""

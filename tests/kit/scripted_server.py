@@ -11,6 +11,7 @@ of turns. A turn is one answer of the model:
     {"raw": "<html>", "headers": {...}}                  these bytes instead of an answer
     {"drop": "data: {"}                                  these, and the connection breaks
     {"silent": 60}                                       seconds without a byte, then it breaks
+    {…, "then": {…}}                                     for who asks the same once more: this
 
 Tools have claude's names; a CLI that asks below `/NAME` gets its own (`tests/kit/tools.py`).
 
@@ -127,6 +128,8 @@ class ScriptedServer:
                 turns = conversations[min(max(self._begun[stage], 1), len(conversations)) - 1]
                 # Past its end a script goes quiet: the last tool call again would never end.
                 turn = turns[said] if said < len(turns) else {"text": f"no turn {said + 1}"}
+                if "then" in turn:
+                    turns[said] = turn["then"]
         self.wait(self._delay)
         return number, turn
 
