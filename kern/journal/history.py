@@ -90,7 +90,7 @@ class Run(Story):
     exit: int | None = None  # None: no end in the journal
     many: bool = False  # at once: it has workers
     away: set[str] = field(default_factory=set)  # itself or workers, whom the API does not answer
-    # What each worker is at. The run itself is number 0: it carries tasks out, or lands others'.
+    # What each worker is at; below 0: which work of its waits to land. The run itself is number 0.
     workers: dict[int, Doing] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)  # of its tasks
 
@@ -146,9 +146,8 @@ def fold(records: Iterable[Record]) -> History:
 
 
 def _settle(run: Run, task: Task, record: Record) -> None:
-    """What the worker is at from its record on, and how tasks and runs end. Of many at once a task
-    is done when its commit has landed, which is not its worker's to say; a worker's kern ends with
-    its task, and no run.
+    """What the worker is at from its record on, and how tasks and runs end: of many at once not by
+    a worker's word, whose task is done when its commit has landed.
     """
     kind, did, stage = record["kind"], record.get("did"), record.get("stage")
     own = "fleet" not in record
@@ -169,6 +168,8 @@ def _settle(run: Run, task: Task, record: Record) -> None:
         case "task", "start":
             run.begin("begins", record)
             task.outcome = "open"
+        case "work", "done":
+            run.begin("waits to land", {**record, "worker": -(record.get("worker") or 0)})
         case ("run", "end") | ("work" | "task", _):
             run.workers.pop(record.get("worker") or 0, None)
     if (kind, did) == ("run", "end") and own:

@@ -72,7 +72,7 @@ def format_stage(name: str) -> str:
 def format_doing(number: int, one: Doing) -> str:
     """`2  stage 2/3 implement, attempt 2`; of the run itself without its number, which is 0."""
     again = f", attempt {one.attempt}" if one.attempt > 1 else ""
-    return f"{f'{number}  ' if number else ''}{format_stage(one.doing)}{again}"
+    return f"{f'{abs(number)}  ' if number else ''}{format_stage(one.doing)}{again}"
 
 
 def short(count: int) -> str:

@@ -31,7 +31,7 @@ _REDRAW_S = 0.25
 _HEARTBEAT_S = 300  # between signs of life, where nothing is drawn
 _CALLS = 4  # of an agent, the last ones
 # Of a worker's. How its task or its kern ended without a commit, the run itself says.
-_TOLD = ("attempt", "retry", "stand-in", "limit", "work", "task start", "stage end")
+_TOLD = ("attempt", "retry", "stand-in", "limit", "work", "task start", "stage end", "gate red")
 _CUT: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
 
 
@@ -142,9 +142,9 @@ class Console:
     def of_worker(self, record: Record) -> None:
         """Of many at once, as it comes."""
         self.now, self.many = self.past.add(record), True
-        kind = f"{record['kind']} {record.get('did')}"
+        kind = f"{record['kind']} {'red' if record.get('red') else record.get('did')}"
         if kind.startswith(_TOLD) and record.get("commit", "none yet"):
-            text = sentences.format_record(record)[0] + _of(record) * (kind != "task start")
+            text = sentences.format_record(record)[0].strip() + _of(record) * (kind != "task start")
             self.say(f"{record.get('worker')}  {text}", style_of(record))
         self._let_go(record)
 

@@ -64,7 +64,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "to_do": order.counts(parsed),
         "next": next_task.text if next_task else None,
         "workers": [
-            {"worker": number, **one._asdict()}
+            {"worker": abs(number), **one._asdict()}
             for number, one in (sorted(run.workers.items()) if run and on else ())
         ],
         "left": [] if on else _left(repo, parsed),

@@ -183,16 +183,19 @@ BEGAN = {"kind": "run", "did": "start", "root": "/x", "open": 2, "iterations": 5
 AT_WORK = {"kind": "stage", "did": "start", "stage": "implement", "model": "m", "attempt": 1}
 
 
-def test_a_worker_that_is_gone_is_not_at_work_any_more() -> None:
+def test_a_worker_that_is_gone_is_not_at_work_and_what_it_has_finished_waits_to_land() -> None:
     rows = told(
         BEGAN,
         {**AT_WORK, "task": "Alpha", "worker": 1},
         {**AT_WORK, "task": "Beta", "worker": 2},
         {"kind": "task", "did": "skipped", "task": "Alpha", "detail": "ended early 3 times"},
         {"kind": "task", "did": "start", "task": "Beta", "worker": 3},
+        {"kind": "work", "did": "done", "task": "Beta", "worker": 3},
+        {"kind": "run", "did": "end", "exit": 0, "worker": 3},
+        {"kind": "task", "did": "start", "task": "Gamma", "worker": 3},
     )
-    run = fold(rows).runs["main01"]
-    assert {number: one.task for number, one in run.workers.items()} == {3: "Beta"}
+    doing = [(one.task, one.doing) for one in fold(rows).runs["main01"].workers.values()]
+    assert doing == [("Beta", "waits to land"), ("Gamma", "begins")]
 
 
 def test_what_a_worker_writes_of_how_tasks_end_is_not_believed() -> None:

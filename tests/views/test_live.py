@@ -116,4 +116,6 @@ def test_of_a_workers_records_only_what_tells_is_said() -> None:
     console.of_worker({**common, "kind": "limit", "text": "resets at noon"})
     skipped = {"kind": "work", "did": "skipped", "detail": "no luck", "commit": ""}
     console.of_worker({**common, **skipped})
-    assert [line[22:] for line in pipe.getvalue().splitlines()] == ["2  resets at noon  (t)"]
+    console.of_worker({**common, "kind": "gate", "gate": "gate all", "red": True, "code": 1})
+    lines = [line[22:] for line in pipe.getvalue().splitlines()]
+    assert lines == ["2  resets at noon  (t)", "2  gate all: red (exit 1)  (t)"]
