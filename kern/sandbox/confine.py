@@ -137,7 +137,8 @@ class Sandbox:
         yield from (Mount(Access.EMPTY, path) for path in self.hidden)
         for access, key in _OPENED:
             for name in map(os.path.expanduser, getattr(self.grants, key)):
-                yield Mount(access, Path(name))
+                is_device = access is Access.WRITE and name.startswith("/dev/")
+                yield Mount(Access.DEVICE if is_device else access, Path(name))
         yield from wall.tree(kind, tree, room, self.tree.root)
 
     def renew(self) -> None:

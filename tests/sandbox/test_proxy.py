@@ -17,7 +17,7 @@ from kern.model import Needs
 from kern.person import Holding, Mode
 from kern.sandbox import confine
 from kern.sandbox.confine import Sandbox, chosen
-from kern.sandbox.proxy import Relay, upstream
+from kern.sandbox.proxy import Relay, request, upstream
 from kern.sandbox.wall import ANY, Kind, Tree, ports, reaches
 from tests.conftest import wait_for
 from tests.sandbox.test_wall import needs_bwrap
@@ -208,20 +208,49 @@ def _files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
-def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> None:
+@contextlib.contextmanager
+def connected(relay: Relay) -> Iterator[tuple[socket.socket, socket.socket, socket.socket]]:
+    """A child, its connection through the relay, and what that has reached."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        before = _files()
-        child = _child(bare, listening.fileno())
-        with socket.create_connection(listening.getsockname()) as client:
+        child = _child(relay, listening.fileno())
+        with socket.create_connection(listening.getsockname(), 5) as client:
             client.sendall(f"CONNECT 127.0.0.1:{server.getsockname()[1]} HTTP/1.1\r\n\r\n".encode())
             assert b"200" in client.recv(100)
-        silent = server.accept()[0]
+            reached = server.accept()[0]
+            with child, reached:
+                yield child, client, reached
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
+def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> None:
+    before = _files()
+    with connected(bare) as (child, _, _):
         child.close()
-        wait_for(lambda: _files() == before + 1)  # `silent`
-        silent.close()
+        wait_for(lambda: _files() == before + 4)  # two listen, and these two
+
+
+def test_who_has_said_all_is_answered(bare: Relay) -> None:
+    with connected(bare) as (_, client, server):
+        client.sendall(b"x" * 100_000)
+        client.shutdown(socket.SHUT_WR)
+        with server.makefile("rb") as asked:
+            assert len(asked.read()) == 100_000
+        server.sendall(b"answer")
+        assert client.recv(100) == b"answer"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("", "GET /", "GET file:///etc/passwd", "GET http:///x", "connect host:1"),
+        *("CONNECT host", "CONNECT host:x", "CONNECT  host:1", "CONNECT host:1 x"),
+    ],
+)
+def test_what_names_no_place_is_no_request(line: str) -> None:
+    with pytest.raises(ValueError):
+        request(f"{line} HTTP/1.1\r\n\r\n".encode())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")

@@ -232,9 +232,12 @@ def test_what_the_person_opens_is_open(world: World, tmp_path: Path) -> None:
         assert (world.sh(Kind.CHECK, f"cat {place}", grants=grants).returncode == 0) is reads
         done = world.sh(Kind.CHECK, f"echo y >> {place}", grants=grants)
         assert (done.returncode == 0) is writes
-    opened = Holding(devices=("/dev/zero",), read=(f"{tmp_path}/nowhere",))
-    done = world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened)
-    assert done.stdout.strip() == "4"
+    for opened in (
+        Holding(devices=("/dev/zero",), read=(f"{tmp_path}/nowhere",)),
+        Holding(write=("/dev/zero",)),
+    ):
+        done = world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened)
+        assert done.stdout.strip() == "4"
 
 
 @needs_bwrap
