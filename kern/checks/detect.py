@@ -4,6 +4,7 @@ that they make. Pure but for that table.
 
 import itertools
 import json
+import posixpath
 import re
 import shlex
 import tomllib
@@ -73,31 +74,30 @@ class Guess(NamedTuple):
 
 def guesses(folders: Iterable[Folder]) -> tuple[Guess, ...]:
     """What may be gates, the top level's first; nothing that a folder above does as well."""
-    named: dict[str, Guess] = {}
-    done: dict[str, set[tuple[str, str]]] = {}
+    done, named = list[tuple[str, Guess]](), dict[str, Guess]()
     for folder in sorted(folders, key=lambda one: (one.path.count("/"), one.path)):
-        above = set[tuple[str, str]]()
-        for path, pairs in done.items():
-            above |= pairs if not path or folder.path.startswith(f"{path}/") else set()
-        mine, new = done.setdefault(folder.path, set()), list[Guess]()
+        path = folder.path
+        part = re.sub(r"[^A-Za-z0-9_]+", "-", path).strip("-") or "part"
         for guess in (*_named(folder), *_rules(folder)):
-            taken = mine if guess.family in _KINDS["parts"]["apart"] else mine | above
-            same = {(guess.family, guess.name), ("", guess.name), ("", "check")}
-            if same.isdisjoint(taken) and ("", "check") not in above:
-                mine.add((guess.family, guess.name))
-                new.append(guess)
-        purposes = [guess.name for guess in new]
-        for guess in new:
-            name = guess.name if purposes.count(guess.name) == 1 else f"{guess.kind}-{guess.name}"
-            command, why = guess.command, guess.why
-            if path := folder.path:
-                part = re.sub(r"[^A-Za-z0-9_]+", "-", path).strip("-") or "part"
-                name, why = f"{part}-{name}", f"{path}/{why}"
-                command = f"cd {shlex.quote(path)} && {command}"
-            names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+            if any(_covers(at, other, path, guess) for at, other in done):
+                continue
+            done.append((path, guess))
+            names = [guess.name, f"{guess.kind}-{guess.name}"]
+            names += [f"{guess.name}-{number}" for number in range(2, len(done) + 2)]
+            names = [f"{part}-{one}" if path else one for one in names]
             name = next(one for one in names if one not in named)
+            command = f"cd {shlex.quote(path)} && {guess.command}" if path else guess.command
+            why = posixpath.join(path, guess.why)
             named[name] = guess._replace(name=name, command=command, why=why)
     return tuple(named.values())
+
+
+def _covers(at: str, other: Guess, path: str, guess: Guess) -> bool:
+    """Whether what was guessed for one folder does what is guessed for another."""
+    whole = not other.family and other.name == "check"
+    near = at == path or guess.family not in _KINDS["parts"]["apart"]
+    same = near and other.name == guess.name and other.family in ("", guess.family)
+    return (whole or same) and (not at or f"{path}/".startswith(f"{at}/"))
 
 
 def _named(folder: Folder) -> Iterator[Guess]:

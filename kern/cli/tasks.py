@@ -151,7 +151,7 @@ def _take(documents: Documents, number: int, task: Task, text: str) -> None:
             what = f"no question is open under: {plain.line(task.text)}"
             raise UsageError(what, hint="kern answer lists the open questions")
         if not typed:
-            what = f"what is the answer? {notes.words(noted)}"
+            what = f"what is the answer? {notes.without_ref(noted.text)}"
             raise UsageError(what, hint=f'kern answer {number} "…"')
         return notes.answered(fresh, noted, typed)
 

@@ -95,7 +95,6 @@ def attend(child: "Popen[bytes]", data: bytes, timeout: float) -> tuple[bytes, s
     except BaseException as exc:
         with child:  # which closes its pipes
             process.end(child, process.PATIENCE_S)
-            process.kill_group(child)
         if isinstance(exc, TimeoutExpired):
             raise TimeoutError from None
         raise

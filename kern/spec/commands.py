@@ -73,15 +73,11 @@ def retry(text: str, spec: Spec, words: str) -> Edited:
     index = order.named(words, [task.text for task in spec.tasks])
     task, number, title = spec.tasks[index], index + 1, spec.shown(index)
     if task.marker is Marker.ACTIVE:
-        raise UsageError(
-            f"kern has it in progress: {title}",
-            hint="kern goes on with it; or kern stop, then kern edit: [ ] gives it back",
-        )
+        hint = "kern goes on with it; or kern stop, then kern edit: [ ] gives it back"
+        raise UsageError(f"kern has it in progress: {title}", hint=hint)
     if task.marker is Marker.DONE:
-        raise UsageError(
-            f"it is done: {title}",
-            hint=f"kern undo {number} takes its commit back and opens it; kern edit opens it alone",
-        )
+        hint = f"kern undo {number} takes its commit back and opens it; kern edit opens it alone"
+        raise UsageError(f"it is done: {title}", hint=hint)
     if not (counted := task.of(*_COUNTED)):
         return text, f"no attempt counts: {title}"
     waits = f'; first: kern answer {number} "…"' if notes.pending(task) else ""

@@ -20,7 +20,6 @@ from kern.spec.parse import EXAMPLE, Spec, Task, parse
 from kern.system import waits, workspace
 
 T = TypeVar("T")
-_TRIES = 5
 _PATIENCE = 3000  # hundredths of a second: many at once wait for each other
 
 
@@ -117,15 +116,13 @@ class Documents:
         is not overwritten, another kern waits its turn.
         """
         with self.alone():
-            for _ in range(_TRIES):
+            while True:
                 text, parsed = self.spec()
                 new, value = change(text, parsed)
-                if new == text:
-                    return value
                 if self.spec_text() == text:
-                    self.write(SPEC, new)
+                    if new != text:
+                        self.write(SPEC, new)
                     return value
-        raise KernError(f"{SPEC} changes faster than it can be written", hint="kern, when it rests")
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -136,13 +133,10 @@ class Documents:
         folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
             for _ in range(_PATIENCE):
-                try:
+                with contextlib.suppress(OSError):
                     fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
-                except BlockingIOError:
-                    waits.sleep(0.01)
-                except OSError:
-                    break
+                waits.sleep(0.01)
             yield
         finally:
             os.close(folder)
@@ -151,14 +145,10 @@ class Documents:
         """Edit under one task; if it is gone the only `[~]` is meant, else nothing happens."""
 
         def apply(text: str, parsed: Spec) -> str:
-            task = parsed.find(key)
-            if task is None and len(parsed.active) == 1:
-                task = parsed.active[0]
-            if task is None:
-                raise KernError(
-                    f"the task is no longer in {SPEC}, nothing was written there: {key.text}",
-                    hint="run kern again: it keeps the work and goes on with what SPEC.md says",
-                )
+            active = parsed.active if len(parsed.active) == 1 else ()
+            if (task := parsed.find(key) or next(iter(active), None)) is None:
+                what = f"the task is no longer in {SPEC}, nothing was written there: {key.text}"
+                raise KernError(what, hint="run kern again: it goes on with what SPEC.md says")
             return change(text, parsed, task)
 
         self.edit(apply)

@@ -30,7 +30,7 @@ def pending(task: Task) -> Note | None:
 def waiting(spec: Spec) -> tuple[Question, ...]:
     """The open questions, in file order."""
     return tuple(
-        Question(number, task.text, words(note))
+        Question(number, task.text, without_ref(note.text))
         for number, task in enumerate(spec.tasks, 1)
         if task.marker is not Marker.DONE and (note := pending(task))
     )
@@ -48,16 +48,14 @@ def objection(task: Task, question: str) -> str:
 
 def same(question: str, noted: Note) -> bool:
     """Whether the note holds that question; it may have been cut to make room for the ref."""
-    one, other = (plain.line(text).casefold().rstrip(" .?!") for text in (question, words(noted)))
+    one, other = (
+        plain.line(text).casefold().rstrip(" .?!") for text in (question, without_ref(noted.text))
+    )
     return one == other or (other.endswith("…") and one.startswith(other[:-1]))
 
 
-def words(noted: Note) -> str:
-    """The question alone, without where the work is kept."""
-    return without_ref(noted.text)
-
-
 def without_ref(text: str) -> str:
+    """A question alone, without where the work is kept."""
     return re.sub(_KEPT, "", text.rstrip())
 
 

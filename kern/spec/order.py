@@ -55,7 +55,7 @@ def _reason(task: Task, number: int, above: str, late: str) -> tuple[str, str, s
         do = f"kern show {number}, kern edit, kern retry {number}"
         return f"blocked: {blocked[-1].text}", do, blocked[-1].text
     if question := notes.pending(task):
-        words = notes.words(question)
+        words = notes.without_ref(question.text)
         return f"waits for your answer: {words}", f'kern answer {number} "…"', f"asks: {words}"
     if held := task.of(Kind.HELD):
         above = f"held: {held[-1].text}".rstrip(": ")

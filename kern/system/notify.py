@@ -40,14 +40,11 @@ def of(event: Event, root: Path) -> dict[str, Any]:
             "exit": event.exit_code,
             "done": [{"task": task, "commit": commit} for task, commit in event.done],
             "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
-            "waiting": [{"task": task, "why": why} for task, why in event.stuck],
             "questions": asked,
             "open": event.open_tasks,
             "seconds": round(event.seconds, 3),
             "cost_usd": event.cost.known,
-            "unpriced": event.cost.unpriced,
             "interrupted": event.interrupted,
-            "stopped": bool(event.stopped),
         }
     match event.record:
         case {"kind": "task", "did": "skipped" | "blocked" | "asked" as outcome, "task": task}:

@@ -95,12 +95,11 @@ def run(
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
         finally:
+            left = None if status else own  # all ends with a sandbox
             if child:
-                end(child, PATIENCE_S if timed_out else grace)
-            if not status:  # else all has ended with the sandbox
-                sweep(own)
-            if child:
-                kill_group(child)
+                end(child, PATIENCE_S if timed_out else grace, left)
+            elif left:
+                sweep(left)
         if overflow:
             spool.truncate(min(os.fstat(spool.fileno()).st_size, limit))
         tail = _tail(errors)
@@ -165,15 +164,21 @@ def start(argv: Sequence[str], **how: Any) -> "Popen[bytes]":
     return Popen(argv, start_new_session=True, **how)
 
 
-def end(child: "Popen[bytes]", grace: tuple[float, float] = GRACE_S) -> None:
-    """SIGINT, SIGTERM, then SIGKILL, as far as each is needed."""
+def end(
+    child: "Popen[bytes]", grace: tuple[float, float] = GRACE_S, mark: Mark | None = None
+) -> None:
+    """SIGINT, SIGTERM, then SIGKILL, as far as each is needed; then what carries the mark, and what
+    is left of its group, and of the sandbox that it was in.
+    """
     for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), grace, strict=True):
         if child.poll() is None:
             _signal(child.pid, signum)
             with contextlib.suppress(TimeoutExpired):
                 child.wait(waits.scaled(seconds))
-    if child.poll() is None:
-        kill_group(child)
+    if mark:
+        sweep(mark)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
@@ -185,12 +190,6 @@ def _signal(pid: int, signum: int) -> None:
             with contextlib.suppress(psutil.Error):
                 if one.name() != "bwrap":
                     one.send_signal(signum)
-
-
-def kill_group(leader: "Popen[bytes]") -> None:
-    """What is left of it, and of the sandbox that it was in."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader.pid, signal.SIGKILL)
 
 
 def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
