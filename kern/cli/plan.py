@@ -19,7 +19,7 @@ from kern.memory.entries import parse as parse_learnings
 from kern.model import LEARNINGS, SPEC, Marker
 from kern.pipeline import place, session
 from kern.pipeline.site import Options
-from kern.stages.plan import Mode, Plan, Planner, goal_of, refusal
+from kern.stages.plan import Mode, Plan, Planner, goal_of
 from kern.views.live import Console
 
 # A file's change, as `diff -u` shows it, and what writes it.
@@ -89,8 +89,6 @@ def _consulted(
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
             planner = Planner(site.repo, site.documents, site.templates, site.caller)
             plan = planner.ask(mode, goal)
-            if plan.wrong:
-                raise refusal(plan, name)
             change, take = proposed(planner, plan)
             site.steered.check_requests()
             console.close()

@@ -4,6 +4,7 @@ is to be changed. What cannot be trusted as a whole is refused. And the goal as 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -50,7 +51,6 @@ class Plan:
     items: tuple[Item, ...] = ()
     titles: tuple[str, ...] = ()  # of the new tasks
     done: str = ""  # why nothing is missing
-    wrong: str = ""  # why the answer is refused
     before: str = ""  # LEARNINGS.md as it was read
     text: str = ""  # and with the changes, a line for each entry
     answer: Path = Path()  # where it lies as it came, beside the stage files
@@ -64,24 +64,27 @@ class Planner:
     caller: Caller
 
     def ask(self, mode: Mode, goal: str = "") -> Plan:
-        """What one process proposes; a refused answer comes back as such."""
+        """What one process proposes. Raises KernError where that cannot be trusted as a whole."""
         there, tidies = self.documents.read(LEARNINGS) or "", mode is Mode.TIDY
         advice, form = briefs.guidance(briefs.on_disk(self.repo.root)), self.templates[Aide.PLANNER]
-        words = self._finished(there) if tidies else self._open(there, goal)
+        words, name = self._open(there, goal), prompts.FILES[Aide.PLANNER]
         if tidies:
-            own = prompts.template(self.repo.root, Aide.PLANNER, prompts.TIDY, self.caller.settings)
+            words, name = self._finished(there), prompts.TIDY
+            own = prompts.template(self.repo.root, Aide.PLANNER, name, self.caller.settings)
             form = replace(own, runners=form.runners)
         words |= {"guidance": advice.text, "mode": mode, "commits": briefs.recent(self.repo)}
         prompt = prompts.compose(form, words, advice.notices)
         reply = self.caller.call(prompt, task="", attempt=1)
-        text, name = reply.reply.text, prompts.TIDY if tidies else prompts.FILES[Aide.PLANNER]
-        place = self.caller.scope.folder / name
+        text, place = reply.reply.text, self.caller.scope.folder / name
         workspace.replace(place, plain.encode(text))
         reason = answer.parse(Aide.PLANNER, text).reason
         repeats = belief.repeats(text, reason, form.contract, goal)
-        if wrong := reply.fault or belief.REPEATED * repeats:
-            return Plan(wrong=wrong, answer=place)
-        plan = changes(text, there) if tidies else read(text, self.known(), mode)
+        with refused(place, LEARNINGS if tidies else SPEC):
+            if wrong := reply.fault or belief.REPEATED * repeats:
+                raise UsageError(wrong)
+            plan = changes(text, there) if tidies else read(text, self.known(), mode)
+            if mode is Mode.REVIEW and not (plan.titles or plan.done):
+                raise UsageError("nothing in it is new")
         return replace(plan, answer=place)
 
     def _open(self, there: str, goal: str) -> dict[str, str | Sequence[str]]:
@@ -128,47 +131,49 @@ class Planner:
 
     def planned(self, text: str, plan: Plan, goal: str = "") -> Added:
         """SPEC.md with the plan in it."""
-        try:
+        with refused(plan.answer, SPEC):
             return added(with_goal(prompts.without_example(text), goal), plan)
-        except UsageError as exc:
-            raise refusal(replace(plan, wrong=str(exc)), SPEC) from None
 
     def relearn(self, plan: Plan) -> None:
         """Write what a person was shown, unless LEARNINGS.md has changed since it was read."""
-        with self.documents.alone():
+        with self.documents.alone(), refused(plan.answer, LEARNINGS):
             if (self.documents.read(LEARNINGS) or "") != plan.before:
-                raise refusal(replace(plan, wrong="the file has changed since"), LEARNINGS)
+                raise UsageError("the file has changed since")
             self.documents.write(LEARNINGS, plan.text)
 
 
-def refusal(plan: Plan, name: str) -> KernError:
-    why = plan.wrong or "nothing in it is new"
-    return KernError(
-        f"the planner's answer is refused: {why}",
-        hint=f"{name} is untouched; the answer: {plan.answer}",
-    )
+@contextmanager
+def refused(place: Path, name: str) -> Iterator[None]:
+    """As the end of the run, a UsageError over what was answered for the file of that name."""
+    try:
+        yield
+    except UsageError as exc:
+        hint = f"{name} is untouched; the answer: {place}"
+        raise KernError(f"the planner's answer is refused: {exc}", hint=hint) from None
 
 
 # ---------------------------------------------------------------- tasks
 
 
 def read(text: str, there: str, mode: Mode) -> Plan:
-    """`there` is SPEC.md as it is. Never raises: an answer that cannot be trusted as a whole comes
-    back as `wrong`.
-    """
+    """`there` is SPEC.md as it is. Raises UsageError."""
     replied = answer.parse(Aide.PLANNER, text)
     if replied.code is Code.DONE and not replied.listed:
         return Plan(done=replied.reason)
-    if replied.code is not Code.TASKS:
-        return Plan(wrong="it does not end in TASKS or DONE: reason")
     listed = parse(re.sub(_FENCE, "", replied.listed))
+    faults = [f"in its list of tasks: {fault.message}" for fault in listed.diagnostics]
+    if replied.code is not Code.TASKS:
+        faults.insert(0, "it does not end in TASKS or DONE: reason")
+    if not 0 < len(listed.tasks) <= MOST_TASKS:
+        count = len(listed.tasks) or "no"
+        faults.append(f"it lists {count} tasks; at most {MOST_TASKS} are sensible at a time")
+    measured = [bool(one.of(Kind.GATE)) and not one.of(Kind.AFTER) for one in listed.tasks]
+    if mode is Mode.IMPROVE and measured != [True]:
+        faults.append("one improvement at a time is asked for, with a gate that measures it")
+    if faults:
+        raise UsageError(faults[0])
     plan = Plan(tuple(_item(task, mode) for task in listed.tasks))
-    try:
-        if wrong := next(_faults(listed, mode), ""):
-            raise UsageError(wrong)
-        return replace(plan, titles=added(there, plan).new)
-    except UsageError as exc:
-        return Plan(wrong=str(exc))
+    return replace(plan, titles=added(there, plan).new)
 
 
 def added(text: str, plan: Plan) -> Added:
@@ -180,17 +185,6 @@ def added(text: str, plan: Plan) -> Added:
     if wrong := [one.message for one in order.faults(parse(new.text)) if one.message not in old]:
         raise UsageError(f"in its order: {wrong[0]}")
     return new
-
-
-def _faults(listed: Spec, mode: Mode) -> Iterator[str]:
-    for fault in listed.diagnostics:
-        yield f"in its list of tasks: {fault.message}"
-    if not 0 < len(listed.tasks) <= MOST_TASKS:
-        count = len(listed.tasks) or "no"
-        yield f"it lists {count} tasks; at most {MOST_TASKS} are sensible at a time"
-    first, *more = listed.tasks
-    if mode is Mode.IMPROVE and (more or first.of(Kind.AFTER) or not first.of(Kind.GATE)):
-        yield "one improvement at a time is asked for, with a gate that measures it"
 
 
 def _item(task: Task, mode: Mode) -> Item:
@@ -221,15 +215,13 @@ def with_goal(text: str, goal: str) -> str:
     body = re.sub(_NEARLY_CHECK, r"- \1", plain.block(goal).strip())
     if not body or body in briefs.goals(text):
         return text
+    title, goals = re.match(_TITLE, text), re.finditer(briefs.GOAL, text)
+    at = max(match.end() for match in (title, *goals) if match)
     end = "\r\n" if "\r\n" in text else "\n"
-    ends = [
-        match.end() for match in (re.match(_TITLE, text), *re.finditer(briefs.GOAL, text)) if match
-    ]
-    above, below = text[: max(ends)], text[max(ends) :]
+    head, tail = text[:at].rstrip("\r\n"), text[at:].lstrip("\r\n")
     lines = [f"> {line}".rstrip() for line in f"**Goal:** {body}".split("\n")]
-    before = end * (bool(above.strip("\ufeff")) + (above[-1:] not in ("", "\n", "\ufeff")))
-    after = end * (1 + bool(below.partition("\n")[0].strip()))
-    return above + before + end.join(lines) + after + below
+    gap = 2 * end if head.strip("\ufeff") else ""
+    return head + gap + end.join(lines) + end * (1 + bool(tail)) + tail
 
 
 # ---------------------------------------------------------------- entries of LEARNINGS.md
@@ -243,24 +235,21 @@ def changes(text: str, there: str) -> Plan:
     listed = re.sub(r"\n[ \t]+(?=\S)", " ", plain.block(re.sub(_FENCE, "", replied.listed)))
     if replied.code is Code.DONE and not listed:
         return Plan(before=there, text=entries.written(there, old_entries), done=replied.reason)
-    new_entries = entries.parse(f"## Learnings\n{listed}")
+    new, numbers = entries.parse(f"## Learnings\n{listed}"), re.findall(_NUMBERED, listed)
     by_id, free = {one.id: one for one in old_entries}, entries.numbers(old_entries)
-    numbers = re.findall(_NUMBERED, listed)
     unknown = [name for name in numbers if name not in by_id or by_id[name].retired]
-    texts = [one.text for one in new_entries.entries]
-    wrong = ""
+    faults = [f"in its list: {fault}" for fault in new.faults]
+    faults += [f"there is no entry {name} in use" for name in unknown]
     if replied.code is not Code.CHANGES:
-        wrong = "it does not end in either CHANGES or DONE: reason"
-    elif new_entries.faults or not texts:
-        wrong = f"in its list: {next(iter(new_entries.faults), 'no entry below `## Changes`')}"
-    elif unknown:
-        wrong = f"there is no entry {unknown[0]} in use"
-    elif not all(re.search(r"\w", one) and len(one) <= LONGEST for one in texts):
-        wrong = f"a text is empty or longer than {LONGEST} characters"
-    if wrong:
-        return Plan(wrong=wrong)
-    for new in new_entries.entries:
-        name = new.id if new.id in numbers else next(free)
+        faults.insert(0, "it does not end in either CHANGES or DONE: reason")
+    if not new.entries:
+        faults.append("in its list: no entry below `## Changes`")
+    if not all(one.words and len(one.text) <= LONGEST for one in new.entries):
+        faults.append(f"a text is empty or longer than {LONGEST} characters")
+    if faults:
+        raise UsageError(faults[0])
+    for one in new.entries:
+        name = one.id if one.id in numbers else next(free)
         old = by_id.get(name, Entry(name, ""))
-        by_id[name] = replace(new, id=name, helpful=old.helpful, harmful=old.harmful)
+        by_id[name] = replace(one, id=name, helpful=old.helpful, harmful=old.harmful)
     return Plan(before=there, text=entries.written(there, by_id.values()))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kern.errors import UsageError
 from kern.memory.entries import Entry, parse
 from kern.stages import plan
 
@@ -23,7 +24,7 @@ def answered(*items: str, end: str = "CHANGES") -> str:
 
 def after(*items: str) -> dict[str, Entry]:
     found = plan.changes(answered(*items), FILE)
-    assert not found.wrong and found.before == FILE, found.wrong
+    assert found.before == FILE
     return {one.id: one for one in parse(found.text).entries}
 
 
@@ -54,5 +55,5 @@ def test_one_is_reworded_retired_or_new_and_the_others_stay() -> None:
     ],
 )
 def test_an_answer_that_cannot_be_trusted_is_refused_as_a_whole(said: str, why: str) -> None:
-    found = plan.changes(said, FILE)
-    assert why in found.wrong and not found.text
+    with pytest.raises(UsageError, match=why):
+        plan.changes(said, FILE)
