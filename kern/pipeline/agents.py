@@ -31,11 +31,11 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
     """The prompts, with who runs them. Raises UsageError, also for an agent that kern.toml or the
     command line names and kern does not know.
     """
-    prompts.know_commands(settings)
+    forms = prompts.templates(root, settings)
     choices = (*settings.models.values(), *settings.picked.values())
     for name in filter(None, (*settings.agents, *(one.agent for one in choices))):
         protocol.find(name)
-    return prompts.templates(root, settings)
+    return forms
 
 
 def command(agent: Agent) -> str:

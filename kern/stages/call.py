@@ -79,9 +79,8 @@ class Caller:
     # Agents at their limit, or without an answer, and until when: in this run.
     _rest: dict[str, float] = field(default_factory=dict)
     # What each task took, so far.
-    _tasks: defaultdict[str, tuple[float, int]] = field(
-        default_factory=lambda: defaultdict(lambda: (0.0, 0))
-    )
+    _usd: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _tokens: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -100,7 +99,8 @@ class Caller:
         self._check_may_begin(task)
         for event in announced(prompt, task):
             self.sink(event)
-        runners = awake(prompt.runners, self._rest, self.clock())
+        now = self.clock()  # those that rest come last
+        runners = sorted(prompt.runners, key=lambda by: max(self._rest.get(by.agent, 0.0), now))
         for by, after in zip(runners, (*runners[1:], None), strict=True):
             who = {"agent": by.agent, "model": by.model, "effort": by.effort}
             about = {"stage": prompt.stage, "task": task, "attempt": attempt, **who}
@@ -244,8 +244,9 @@ class Caller:
         reply, used, task = result.answer, sum(result.tokens.values()), about["task"]
         self.cost += Cost.of([reply.cost_usd])
         self.tokens += used
-        usd, tokens = self._tasks[task]
-        self._tasks[task] = usd + (reply.cost_usd or 0.0), tokens + used
+        if task:  # a planner has none
+            self._usd[task] += reply.cost_usd or 0.0
+            self._tokens[task] += used
         denied = tuple(map(_masked, reply.denied))
         reply = reply._replace(text=_masked(reply.text), denied=denied)
         told = result.error.message if result.error else ""
@@ -261,10 +262,9 @@ class Caller:
         budget, nothing = self.settings.budget, (0.0, 0)
         before = self.earlier(task) if task and (budget.task or budget.task_tokens) else nothing
         beside = self.beside() if budget.run or budget.run_tokens else nothing
-        now = self._tasks[task] if task else nothing  # a planner has none
         return Spent(
-            *((self.cost.usd or 0.0) + beside[0], before[0] + now[0]),
-            *(self.tokens + beside[1], before[1] + now[1]),
+            *((self.cost.usd or 0.0) + beside[0], before[0] + self._usd[task]),
+            *(self.tokens + beside[1], before[1] + self._tokens[task]),
         )
 
     def _check_may_begin(self, task: str) -> None:
@@ -275,11 +275,3 @@ class Caller:
 
 def _masked(text: str) -> str:
     return plain.masked(text, plain.secrets(os.environ))
-
-
-def awake(choices: Sequence[Choice], rest: Mapping[str, float], now: float) -> list[Choice]:
-    """Who is asked, one after the other: who rests is passed over; where all do, the one that wakes
-    first is asked.
-    """
-    wakes = {one: rest.get(one.agent, 0.0) for one in choices}
-    return [one for one in choices if wakes[one] <= now] or [min(choices, key=wakes.__getitem__)]

@@ -120,14 +120,10 @@ def without_example(text: str) -> str:
 
 def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
     """With the agents, models and efforts that count. Raises UsageError."""
-    know_commands(settings)
-    return {role: template(root, role, name, settings) for role, name in FILES.items()}
-
-
-def know_commands(settings: Settings) -> None:
-    """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
+    # They are agents, and so is the endpoint, before any is looked up by its name.
     commands = {name: command.agent(name, argv) for name, argv in settings.commands.items()}
     protocol.know(commands, settings.endpoint)
+    return {role: template(root, role, name, settings) for role, name in FILES.items()}
 
 
 def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) -> Template:
@@ -147,16 +143,12 @@ def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tu
     """
     front = choice if own else replace(choice, agent=protocol.DEFAULT)
     first = next(iter(settings.agents), protocol.DEFAULT)
-    usual, setting = Choice(agent=first), settings.models.get(role, Choice())
-    option = settings.picked.get(role, Choice())
-
-    def pick(front: Choice) -> Choice:
-        levels = (usual, setting, front) if own else (front, usual, setting)
-        return models.chosen(*levels, option)
-
-    by = pick(front)
+    usual, none = Choice(agent=first), Choice()
+    setting, option = (one.get(role, none) for one in (settings.models, settings.picked))
+    levels = [usual, setting, front] if own else [front, usual, setting]
+    by = models.chosen(*levels, option)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
-        by = pick(replace(front, model=""))
+        by = models.chosen(usual, setting, replace(front, model=""), option)
     others = [name for name in settings.agents if name != by.agent]
     runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
     # An endpoint has no model of its own.
@@ -166,41 +158,31 @@ def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tu
 
 @cache  # a run reads each several times, and jinja2 parses in milliseconds
 def read(role: Role, text: str, origin: str) -> Template:
-    """A prompt file. Raises UsageError."""
+    """A prompt file. Raises UsageError, with what to write instead."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     front = re.match(_FRONT, text)
     body = text[front.end() :] if front else text
     rows = re.findall(_SETTING, front[1] if front else "")
     header = {key: value.strip(" \t\"'") for key, value in rows}
-    used = _variables(body, origin, text.count("\n") - body.count("\n"))
-    if wrong := next(_faults(role, text, header, used), None):
-        raise UsageError(f"{origin}{wrong[0]}", hint=wrong[1])
-    fields = ((key, reader) for key, reader in models.FIELDS.items() if header.get(key))
-    by = {key: reader(header[key], f"{origin}: {key}") for key, reader in fields}
-    above, line, below = body.partition(f"\n{SEPARATOR}\n")
-    parts = (below, above) if line else (body, "")
-    return Template(role, (Choice(**by),), *parts, origin)
-
-
-def _faults(
-    role: Role, text: str, names: Mapping[str, str], used: set[str]
-) -> Iterator[tuple[str, str]]:
-    """What is wrong, and what to write instead."""
-    required, *others = WORDS[role].split()
-    if not names.get("model") and not names.get("agent"):
-        yield " names no model", "begin the file with three lines: ---, model: opus, ---"
-    if unknown := ", ".join(sorted(names.keys() - models.FIELDS.keys())):
-        hint = "the front matter takes `model:`, `effort:` and `agent:`"
-        yield f": unknown setting in the front matter: {unknown}", hint
+    if unknown := ", ".join(sorted(header.keys() - models.FIELDS.keys())):
+        what = f"{origin}: unknown setting in the front matter: {unknown}"
+        raise UsageError(what, hint="the front matter takes `model:`, `effort:` and `agent:`")
     if earlier := re.search(_EARLIER, text):
         line = text.count("\n", 0, earlier.start()) + 1
         hint = 'write {{ task }}, and {% if mode == "NAME" %} above a section, {% endif %} below it'
-        yield f":{line}: {earlier[0]} is what an earlier kern read", hint
+        raise UsageError(f"{origin}:{line}: {earlier[0]} is what an earlier kern read", hint=hint)
+    used = _variables(body, origin, text.count("\n") - body.count("\n"))
+    required, *others = WORDS[role].split()
     if unknown := ", ".join(sorted(used - {required, *others})):
-        yield f": unknown placeholder: {unknown}", f"this stage knows {', '.join(sorted(others))}"
+        hint = f"this stage knows {', '.join(sorted(others))}"
+        raise UsageError(f"{origin}: unknown placeholder: {unknown}", hint=hint)
     if role is not Aide.PLANNER and required not in used:
         hint = "compare it with the prompt that kern brings: kern -nv prints it"
-        yield f" lacks the placeholder {{{{ {required} }}}}", hint
+        raise UsageError(f"{origin} lacks the placeholder {{{{ {required} }}}}", hint=hint)
+    fields = ((key, reader) for key, reader in models.FIELDS.items() if header.get(key))
+    by = {key: reader(header[key], f"{origin}: {key}") for key, reader in fields}
+    above, separator, below = body.partition(f"\n{SEPARATOR}\n")
+    return Template(role, (Choice(**by),), *((below, above) if separator else (body, "")), origin)
 
 
 @cache

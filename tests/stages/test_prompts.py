@@ -68,7 +68,7 @@ def test_a_projects_own_prompt_takes_the_place_of_kerns(tmp_path: Path) -> None:
     forms = prompts.templates(tmp_path)
     assert (forms[Stage.COMMIT].by.model, forms[Stage.COMMIT].text) == ("sonnet", "{{ task }}\n")
     assert forms[Stage.RESEARCH].by.model == "opus"
-    (folder / "1_research.md").write_bytes(b"\xff\xfe {{ task }}")
+    (folder / "1_research.md").write_bytes(b"\xff\xfe {{ diff }}")
     with pytest.raises(UsageError, match=r"1_research\.md"):
         prompts.templates(tmp_path)
 
@@ -109,8 +109,6 @@ def test_a_prompt_reaches_nothing_but_its_texts(expression: str) -> None:
 @pytest.mark.parametrize(
     ("front", "why"),
     [
-        *((front, "names no model") for front in ("", "---\n---\n", "---\nmodel:\n---\n")),
-        *((front, "names no model") for front in ("---\nmodel: opus\n", "\n---\nx: y\n")),
         *(
             (f"---\nmodel: {name}\n---\n", "must be a model's name")
             for name in ("--yolo", "a model")

@@ -39,7 +39,6 @@ def test_a_prompt_s_model_goes_to_no_other_vendor(
         f'agents = ["{agent}"]\ncommands.llm = ["llm"]\n'
         '[agent.http]\nurl = "http://localhost/v1"\nmodel = "own"\n'
     )
-    prompts.know_commands(settings)
     found = prompts.templates(tmp_path, settings)[Stage.RESEARCH].by
     assert (found.agent, found.model, found.effort) == (agent, asked, "low")
 
