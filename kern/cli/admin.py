@@ -1,50 +1,31 @@
 """`kern stop`, `help`, `path` and `--update`: what is around a run."""
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.stages import prompts
-from kern.system import control, lock, process, waits, workspace
-
-_ENDS_IN_S = 10  # the agent is ended within 3; then come the summary and a notification
+from kern.system import control, lock, workspace
 
 
-def stop(folder: Path, *, now: bool) -> None:
-    """Ask the run of this working tree to end after its stage; `now`: as Ctrl-C in its terminal."""
+def stop(folder: Path) -> None:
+    """Ask the run of this working tree to end after its stage."""
     git_dir, root = (repo := repository.open_at(folder)).git_dir, repo.root
-    holder, tree = lock.holder(git_dir), git_dir / lock.TREE
+    holder = lock.holder(git_dir)
     if holder is None or not holder.run:
         raise KernError(f"no run in progress in {root}", hint="kern status")
-    if holder.host != lock.HOST:
-        what = f"the lock here belongs to pid {holder.pid} on host {holder.host}"
-        raise KernError(what, hint=f"ask there; if that run is gone: rm {git_dir / lock.HOLDER}")
-    if not process.holds(holder.pid, tree):
+    if not holder.lives(git_dir):
         what = f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock"
         raise KernError(what, hint="kern, which takes it over")
-    target = f"the run with pid {holder.pid} on branch {plain.line(holder.branch)}"
-    if not now:
-        again = "was asked to stop already: it " * control.asked(git_dir, holder.run)
-        control.ask(git_dir, holder.run)
-        when = "ends after its current stage, at once where it waits"
-        print(f"{target} {again}{when}; kern stop --now ends it now", file=sys.stderr)
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(holder.pid, signal.SIGINT)
-    print(f"{target} and its agent end now; the next kern goes on from there", file=sys.stderr)
-    until = time.monotonic() + _ENDS_IN_S
-    while process.holds(holder.pid, tree):
-        if time.monotonic() > until:
-            raise KernError(f"it has not ended after {_ENDS_IN_S} s", hint="kern status")
-        waits.sleep(0.05)
-    print("it has ended", file=sys.stderr)
+    run = f"the run with pid {holder.pid} on branch {plain.line(holder.branch)}"
+    again = "was asked to stop already: it " * control.asked(git_dir, holder.run)
+    control.ask(git_dir, holder.run)
+    when = "ends after its current stage, at once where it waits"
+    print(f"{run} {again}{when}; kill -INT {holder.pid} ends it now", file=sys.stderr)
 
 
 def path(folder: Path) -> None:

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from kern import plain, toml
-from kern.errors import KernError, UsageError
+from kern.errors import UsageError
 
 
 class Commands(TyperGroup):
@@ -18,9 +18,9 @@ class Commands(TyperGroup):
         first = args[0] if args else ""
         if first == "help" and args[1:] and args[1] in self.commands:
             args = [args[1], "--help"]
-        elif first not in own and first not in self.commands:
-            if re.match(r"[^\W\d]", first) and not ctx.resilient_parsing:
-                raise _unknown(first, [*self.commands])
+        elif what := toml.gone("words", first):
+            raise UsageError(f"kern {first} is gone", hint=what)
+        elif first not in own and not first[:1].isalpha():
             args = ["run", *args]
         # A list item is no option: kern add "- [ ] text"
         return super().parse_args(ctx, [f"\n{w}" if re.match(r"-[ \[]", w) else w for w in args])
@@ -35,18 +35,6 @@ class Commands(TyperGroup):
                     for name, one in commands.items()
                     if one.rich_help_panel == panel
                 )
-
-
-def _unknown(word: str, commands: list[str]) -> KernError:
-    import difflib
-
-    if what := toml.gone("words", word):
-        return UsageError(f"kern {word} is gone", hint=what)
-    near = difflib.get_close_matches(word.lower(), commands, 1, 0.65)
-    hint = f"type kern {near[0]}" if near else f'kern add "{word[:60]}", or kern --help'
-    return UsageError(
-        f"{plain.line(word, 60)!r} is neither a number of iterations nor a command", hint=hint
-    )
 
 
 app = typer.Typer(
@@ -67,13 +55,8 @@ def call(argv: list[str]) -> int:
     except Exception as exc:
         if not hasattr(exc, "format_message"):  # typer's own complaints have it
             raise
-        command = getattr(getattr(exc, "ctx", None), "info_name", None) or "run"
-        hint = f"kern {command} -h lists its options" if command != "kern" else "kern -h"
-        option: str = getattr(exc, "option_name", "")
-        near: Any = getattr(exc, "possibilities", False)
-        if near is False:
-            raise UsageError(exc.format_message(), hint=hint) from None
-        if what := toml.gone("words", option):
+        if what := toml.gone("words", option := getattr(exc, "option_name", "")):
             raise UsageError(f"{option} is gone", hint=what) from None
-        hint = f"type {near[0]}  ({hint})" if near else hint
-        raise UsageError(f"no such option: {plain.line(option, 60)}", hint=hint) from None
+        command = getattr(getattr(exc, "ctx", None), "info_name", None) or "kern"
+        hint = f"{'kern' if command == 'kern' else f'kern {command}'} -h"
+        raise UsageError(plain.line(exc.format_message(), 200), hint=hint) from None

@@ -1,5 +1,6 @@
 """What a person is asked before something is done, and what is put before them to edit."""
 
+import contextlib
 import difflib
 import os
 import shlex
@@ -7,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 from kern import plain
 from kern.errors import UsageError
@@ -15,12 +15,20 @@ from kern.pipeline.site import Leave
 
 
 def yes(question: str, usual: str = "n") -> bool:
-    """No where nobody sits at the terminal."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    """Of the person at the terminal, wherever standard input comes from; no where nobody is."""
+    if not sys.stderr.isatty():
         return False
-    print(question, end=" ", file=sys.stderr, flush=True)
-    typed = sys.stdin.readline()
-    return bool(typed) and (typed.strip().lower() or usual) in ("y", "yes")
+    with contextlib.suppress(OSError), open("/dev/tty", encoding="utf-8", errors="replace") as tty:
+        print(question, end=" ", file=sys.stderr, flush=True)
+        typed = tty.readline()
+        return bool(typed) and (typed.strip().lower() or usual) in ("y", "yes")
+    return False
+
+
+def check_terminal() -> None:
+    """Before a yes is worked for."""
+    if not sys.stderr.isatty():
+        raise UsageError("not a terminal, so nobody can say yes", hint="--yes says it")
 
 
 def leave(trusted: bool) -> Leave:
@@ -33,23 +41,6 @@ def _trusts(lines: Sequence[str], first: bool) -> bool:
     head = brings if first else "New in this repository since you trusted it:"
     print(head, *(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
     return yes("Run these here? [y/N]")
-
-
-def terminal(hint: str) -> TextIO:
-    """The person's, wherever standard input comes from."""
-    try:
-        return open("/dev/tty", encoding="utf-8", errors="replace")
-    except OSError:
-        raise UsageError("not a terminal, so nobody can say yes", hint=hint) from None
-
-
-def agreed(person: TextIO, question: str) -> bool:
-    """Asked until it is a yes or a no; a no where nobody is there any more."""
-    while True:
-        print(f"{question} [y]es [n]o:", end=" ", file=sys.stderr, flush=True)
-        word = (person.readline() or "n").strip().lower()[:1]
-        if word in ("y", "n"):
-            return word == "y"
 
 
 def edit(file: Path) -> str:

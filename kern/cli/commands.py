@@ -91,7 +91,6 @@ def plan(
     review: Annotated[bool, Option("--review", help="What is missing of the goal?")] = False,
     improve: Annotated[bool, Option("--improve", help="Propose one improvement.")] = False,
     yes: options.Yes = False,
-    dry_run: options.DryRun = False,
     model: options.Model = None,
     agent: options.Agent = None,
     trust: options.Trusted = False,
@@ -107,19 +106,16 @@ def plan(
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
     chosen = Options(models=of_options(model or (), agent or ()), leave=leave(trust))
-    return planning.plan(Path.cwd(), goal, mode, chosen, yes=yes, dry=dry_run)
+    return planning.plan(Path.cwd(), goal, mode, chosen, yes=yes)
 
 
 @app.command(rich_help_panel="Run")
-def stop(
-    now: Annotated[bool, Option("--now", help="At once, as Ctrl-C does.")] = False,
-    as_json: options.AsJson = False,
-) -> None:
+def stop(as_json: options.AsJson = False) -> None:
     """End the run in progress after its current stage."""
     from kern.cli import admin
 
     with options.said(as_json):
-        admin.stop(Path.cwd(), now=now)
+        admin.stop(Path.cwd())
 
 
 @app.command(rich_help_panel="Tasks")
@@ -129,17 +125,16 @@ def add(
     gate: Annotated[options.Names, Option(metavar="COMMAND", help="What must pass.")] = None,
     judge: Annotated[options.Names, Option(metavar="WORDS", help="What must be true.")] = None,
     yes: Annotated[bool, Option("--yes", help="With -: add without asking.")] = False,
-    dry_run: Annotated[bool, Option("-n", "--dry-run", help="With -: only show them.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import tasks
 
-    if ((yes or dry_run) and task != "-") or ((after or gate or judge) and task == "-"):
-        raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
+    if task == "-" and (after or gate or judge):
+        raise UsageError("the list itself says what its tasks need", hint="kern add -")
     with options.said(as_json):
         if task == "-":
-            tasks.add_list(Path.cwd(), yes=yes, dry=dry_run)
+            tasks.add_list(Path.cwd(), yes=yes)
         else:
             tasks.add(Path.cwd(), task, after or (), gate or (), judge or ())
 
@@ -258,7 +253,6 @@ def learn(
     when: Annotated[str, Option(metavar="WORDS", help="The work that needs it: 'A; B'.")] = "",
     tidy: Annotated[bool, Option("--tidy", help="Let an agent propose changes.")] = False,
     yes: options.Yes = False,
-    dry_run: options.DryRun = False,
     trust: options.Trusted = False,
 ) -> int:
     """Write a learning for later tasks, or have all of them looked after."""
@@ -267,7 +261,7 @@ def learn(
     from kern.pipeline.site import Options
 
     if tidy:
-        return planning.tidy(Path.cwd(), Options(leave=leave(trust)), yes=yes, dry=dry_run)
+        return planning.tidy(Path.cwd(), Options(leave=leave(trust)), yes=yes)
     planning.learn(Path.cwd(), " ".join(words or ()), when)
     return 0
 

@@ -16,6 +16,14 @@ from kern.system import process
 from kern.views.live import Console
 
 SAMPLE = Path(__file__).with_name("sample")
+_BEGIN = """\
+init --quiet
+config user.name 'kern demo'
+config user.email demo@localhost
+config commit.gpgsign false
+config core.hooksPath .git/hooks
+add --all
+commit --quiet --message 'Start the sample'"""
 
 
 def main() -> int:
@@ -75,13 +83,5 @@ def sample(root: Path) -> None:
         shutil.copyfile(file, root / file.name)
     for script in root.glob("*.sh"):
         script.chmod(0o755)
-    for argv in (
-        ("init", "--quiet"),
-        ("config", "user.name", "kern demo"),
-        ("config", "user.email", "demo@localhost"),
-        ("config", "commit.gpgsign", "false"),
-        ("config", "core.hooksPath", ".git/hooks"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message", "Start the sample"),
-    ):
-        _git(root, *argv)
+    for line in _BEGIN.splitlines():
+        _git(root, *shlex.split(line))

@@ -2,7 +2,6 @@
 asked; and `kern learn`.
 """
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from kern import plain
-from kern.cli.asking import agreed, difference, terminal
+from kern.cli import asking
+from kern.cli.asking import check_terminal, difference
 from kern.errors import Asked, Exit, UsageError
 from kern.git import repository
 from kern.memory import capture
@@ -26,16 +26,11 @@ from kern.views.live import Console
 Proposal = tuple[str, Callable[[], None]]
 
 
-def plan(
-    folder: Path, words: str | None, mode: Mode, options: Options, *, yes: bool, dry: bool
-) -> int:
+def plan(folder: Path, words: str | None, mode: Mode, options: Options, *, yes: bool) -> int:
     """`words`: None for the goal that SPEC.md states."""
     goal = stated = (words or "").strip()
     if words is not None and not goal:
         raise UsageError("a goal that says nothing", hint='kern plan "what you want"')
-    if re.fullmatch(r"-|\S+\.md", goal):
-        hint = f'kern plan "$(cat {plain.line(goal)})"'
-        raise UsageError("a goal is what you want in words, and no file that says it", hint=hint)
     if mode is Mode.IMPROVE:
         stated = ""
     elif words is None:  # said before anything else that may be missing
@@ -47,10 +42,10 @@ def plan(
         new = old if plan.done else planner.planned(old, plan, stated).text
         return difference(SPEC, old, new), partial(planner.take, plan, stated)
 
-    return _consulted(folder, SPEC, mode, goal, proposed, options, yes=yes, dry=dry)
+    return _consulted(folder, SPEC, mode, goal, proposed, options, yes=yes)
 
 
-def tidy(folder: Path, options: Options, *, yes: bool, dry: bool) -> int:
+def tidy(folder: Path, options: Options, *, yes: bool) -> int:
     """One read-only run of the planner; nothing is written without a yes."""
     documents = place.documents(repository.open_at(folder))
     there = parse_learnings(documents.read(LEARNINGS) or "")
@@ -65,7 +60,7 @@ def tidy(folder: Path, options: Options, *, yes: bool, dry: bool) -> int:
     def proposed(planner: Planner, plan: Plan) -> Proposal:
         return difference(LEARNINGS, plan.before, plan.text), partial(planner.relearn, plan)
 
-    return _consulted(folder, LEARNINGS, Mode.TIDY, "", proposed, options, yes=yes, dry=dry)
+    return _consulted(folder, LEARNINGS, Mode.TIDY, "", proposed, options, yes=yes)
 
 
 def _consulted(
@@ -77,14 +72,14 @@ def _consulted(
     options: Options,
     *,
     yes: bool,
-    dry: bool,
 ) -> int:
     """A session for one agent that reads, and a person who decides about the file of that name."""
-    person = None if yes or dry else terminal("--yes takes what is proposed, -n only shows it")
+    if not yes:
+        check_terminal()
     console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
     options.watched, options.tick = console.watched, console.tick
     try:
-        with session.begin(folder, options, console, empty=True, commits=not dry) as site:
+        with session.begin(folder, options, console, empty=True) as site:
             if site.payer:
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
             planner = Planner(site.repo, site.documents, site.templates, site.caller)
@@ -94,7 +89,7 @@ def _consulted(
             console.close()
             why = plain.line(plan.done) or "all that is proposed stands there already"
             print(change or f"nothing to change in {name}: {why}", flush=True)
-            if change and not (yes or (person and agreed(person, f"Change {name} like this?"))):
+            if change and not (yes or asking.yes(f"Change {name} like this? [y/N]")):
                 print(f"{name} is unchanged; the answer: {plan.answer}")
             elif change:
                 take()

@@ -2,19 +2,17 @@
 SPEC.md afresh before it writes.
 """
 
-import contextlib
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kern import plain
 from kern.cli import asking
 from kern.cli.asking import difference
-from kern.errors import Held, KernError, UsageError
+from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
@@ -36,87 +34,71 @@ def _opened(folder: Path) -> tuple[Repo, Documents]:
     return repo, place.documents(repo)
 
 
-def _change(documents: Documents, change: Callable[[str, Spec], Edited]) -> None:
-    """One line of what was done."""
-
-    def apply(text: str, parsed: Spec) -> tuple[str, str]:
-        if parsed.unclosed:
-            hint = "close it: what is added below it would be hidden as well"
-            raise UsageError(parsed.unclosed.said, hint=hint)
-        return change(text, parsed)
-
-    print(plain.line(documents.update(apply), 1000))
-
-
 def add(
     folder: Path, title: str, after: Sequence[str], gates: Sequence[str], judges: Sequence[str]
 ) -> None:
-    """Where there is no SPEC.md, or only the example, it begins one."""
     documents = _opened(folder)[1]
-    fresh = parse(editing.NO_TASKS)
-    added = partial(commands.add, title=title, after=after, gates=gates, judges=judges)
-    if documents.read(SPEC) is None and documents.form(SPEC) is None:
-        added(editing.NO_TASKS, fresh)  # refused before the file
-        documents.write(SPEC, editing.NO_TASKS)
 
-    def change(text: str, parsed: Spec) -> Edited:
-        return added(editing.NO_TASKS, fresh) if prompts.is_example(text) else added(text, parsed)
+    def added(text: str, _: object = None) -> Edited:
+        base = _base(text)
+        return commands.add(base, parse(base), title, after=after, gates=gates, judges=judges)
 
-    _change(documents, change)
+    _begin(documents, added)
+    print(plain.line(documents.update(added), 1000))
 
 
-def add_list(folder: Path, *, yes: bool, dry: bool) -> None:
+def add_list(folder: Path, *, yes: bool) -> None:
     """Of standard input, shown as a change of SPEC.md and taken after a yes."""
-    _, documents = _opened(folder)
+    documents = _opened(folder)[1]
+    if not yes:
+        asking.check_terminal()
     items = imports.read(sys.stdin.buffer.read(imports.MOST_BYTES + 1))
-    old = documents.spec_text() if (there := documents.form(SPEC) is not None) else ""
 
     def added(text: str) -> imports.Added:
-        base = editing.NO_TASKS if not text or prompts.is_example(text) else text
-        if unclosed := parse(base).unclosed:
-            raise UsageError(unclosed.said, hint="close it first")
-        return imports.added(base, items)
+        return imports.added(_base(text), items)
 
+    old = documents.spec_text() if documents.form(SPEC) is not None else ""
     plan = added(old)
-    tasks = plain.count(len(plan.new), "task")
     if plan.left_out:
         print(f"left out, done or in {SPEC} already: {plan.left_out}", file=sys.stderr)
-    if plan.new:
-        print(difference(SPEC, old, plan.text), flush=True)
-    if plan.new and not (yes or dry):
-        with asking.terminal("kern add - --yes adds them, -n only shows them") as person:
-            yes = asking.agreed(person, f"Add {tasks} to {SPEC}?")
-    if dry or not (yes and plan.new):
+    print(difference(SPEC, old, plan.text), flush=True)
+    tasks = plain.count(len(plan.new), "task")
+    if plan.new and (yes or asking.yes(f"Add {tasks} to {SPEC}? [y/N]")):
+        _begin(documents, added)
+        documents.edit(lambda text, _: added(text).text)
+        print(f"added {tasks} to {SPEC}; next: kern -n")
+    else:
         print(f"{SPEC} is unchanged")
-        return
-    if not there:
+
+
+def _base(text: str) -> str:
+    """What tasks are added to: where there is nothing, or only the example, a new list."""
+    base = editing.NO_TASKS if not text or prompts.is_example(text) else text
+    if unclosed := parse(base).unclosed:
+        hint = "close it: what is added below it would be hidden as well"
+        raise UsageError(unclosed.said, hint=hint)
+    return base
+
+
+def _begin(documents: Documents, change: Callable[[str], object]) -> None:
+    """SPEC.md, where there is none; what is refused is so before there is one."""
+    if documents.form(SPEC) is None:
+        change("")
         documents.write(SPEC, editing.NO_TASKS)
-    documents.edit(lambda text, _: added(text).text)
-    print(f"added {tasks} to {SPEC}; next: kern -n")
 
 
 def retry(folder: Path, words: str) -> None:
     repo, documents = _opened(folder)
-    with _alone(repo):
-        _change(documents, lambda text, parsed: commands.retry(text, parsed, words))
+    with lock.hold(repo.git_dir):  # a run would write its own lines again
+        done = documents.update(lambda text, parsed: commands.retry(text, parsed, words))
+    print(plain.line(done, 1000))
 
 
 def undo(folder: Path, words: str) -> None:
     repo, documents = _opened(folder)
-    with _alone(repo):
+    with lock.hold(repo.git_dir):  # a run would write its own lines again
         print(plain.line(landing.undo(repo, documents, words), 1000))
     print("next: kern edit, to say below it what to do otherwise; then: kern")
-
-
-@contextlib.contextmanager
-def _alone(repo: Repo) -> Iterator[None]:
-    """Not beside a run: kern's own lines are its own, and it writes them again."""
-    try:
-        with lock.hold(repo.git_dir):
-            yield
-    except Held as exc:
-        hint = "kern stop, and when it has ended: this again"
-        raise KernError(f"{exc}, which would undo this", hint=hint) from None
 
 
 def answer(folder: Path, words: str, text: str) -> None:
@@ -203,14 +185,15 @@ def edit(folder: Path) -> None:
     if why := asking.edit(copy):
         hint = f"EDITOR=nano kern edit begins anew; what was saved there is in {copy}"
         raise UsageError(f"{why}: {SPEC} is unchanged", hint=hint)
-    data = workspace.read(copy)
-    if data is None or data == plain.encode(base):
-        copy.unlink(missing_ok=True)
+    text = plain.decode(workspace.read(copy) or b"")
+    if text == base:
+        copy.unlink()
         print(f"{SPEC} is unchanged")
         return
-    if why := _unfit(data, base):
-        hint = f"{SPEC} is unchanged; your text is in {copy}"
-        raise UsageError(f"what the editor left is not taken: {why}", hint=hint)
+    parsed = parse(text)
+    if "\0" in text or (parse(base).tasks and not parsed.tasks):
+        what = "what the editor left is not taken: it is no text, or no task is left in it"
+        raise UsageError(what, hint=f"{SPEC} is unchanged; your text is in {copy}")
 
     def change(now: str, _: Spec) -> tuple[str, str]:
         new = _merged(repo, copy, base, now)
@@ -218,21 +201,8 @@ def edit(folder: Path) -> None:
 
     print(documents.update(change))
     copy.unlink()
-    for fault in parse(plain.decode(data)).diagnostics:
+    for fault in parsed.diagnostics:
         print(f"note: {plain.line(fault.said)}", file=sys.stderr)
-
-
-def _unfit(data: bytes, base: str) -> str:
-    """Why what the editor left is no list of tasks."""
-    try:
-        parsed = parse(text := data.decode("utf-8"))
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        return "it is no UTF-8 text"
-    if parsed.unclosed:
-        return parsed.unclosed.said
-    return "no task is left in it" if parse(base).tasks and not parsed.tasks else ""
 
 
 def _merged(repo: Repo, copy: Path, base: str, now: str) -> str:

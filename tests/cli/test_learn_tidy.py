@@ -37,20 +37,17 @@ def text(repo: Path) -> str:
     return (repo / "LEARNINGS.md").read_text()
 
 
-def test_a_dry_run_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) -> None:
+def test_a_no_writes_nothing(repo: Path, fake: Fake, kern: Kern) -> None:
     fake.script(planner=[{"result": CHANGES}])
-    ran = kern("learn", "--tidy", "-n")
-    assert (ran.code, text(repo)) == (0, LEARNINGS)
+    tidy = ("learn", "--tidy")
+    code, said = on_terminal(*tidy, cwd=repo, typed="x\n")
+    assert (code, text(repo)) == (0, LEARNINGS)
     (call,) = fake.calls
     assert call["argv"][call["argv"].index("--tools") + 1] == "Read,Glob,Grep,Task"
-    assert "State is kept in SQLite" in ran.out
+    assert "State is kept in SQLite" in said
     place = Path(kern("path").out.strip()) / "tidy.md"
-    assert f"LEARNINGS.md is unchanged; the answer: {place}" in ran.out
+    assert f"LEARNINGS.md is unchanged; the answer: {place}" in said
     assert place.read_text() == CHANGES
-    tidy = ("learn", "--tidy")
-    _, said = on_terminal(*tidy, cwd=repo, typed="x\nn\n")
-    assert said.count("Change LEARNINGS.md like this? [y]es [n]o:") == 2
-    assert text(repo) == LEARNINGS
     assert on_terminal(*tidy, cwd=repo, typed="y\n")[0] == 0
     assert text(repo) != LEARNINGS
 
@@ -62,7 +59,7 @@ def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: F
         *("learn", "--tidy"),
         cwd=repo,
         typed="y\n",
-        at="[y]es [n]o:",
+        at="[y/N]",
         then=lambda: (repo / "LEARNINGS.md").write_text(mine),
     )
     assert code == 1
