@@ -80,7 +80,7 @@ def begin(
     with (
         isolation.ready(plan, isolation.mode(), sink) as sandbox,
         control.signals(),
-        lock.hold(repo.git_dir, run, name),
+        lock.hold(repo.git_dir, run, name, scope.lock),
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(repo.store),

@@ -133,10 +133,13 @@ class Documents:
         folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
             for _ in range(_PATIENCE):
-                with contextlib.suppress(OSError):
+                try:
                     fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
-                waits.sleep(0.01)
+                except BlockingIOError:
+                    waits.sleep(0.01)
+                except OSError:  # a disk without locks
+                    break
             yield
         finally:
             os.close(folder)

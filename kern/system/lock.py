@@ -49,9 +49,11 @@ def alone(path: Path, wait: float = -1) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hold(git_dir: Path, run: str = "", branch: str = "") -> Iterator[None]:
+def hold(
+    git_dir: Path, run: str = "", branch: str = "", shown: Path | None = None
+) -> Iterator[None]:
     """Hold the working tree, whatever its branch or KERN_DIR, or say who does: beside the lock its
-    holder is written down.
+    holder is written down, and the pid in the folder that is to be `shown`.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -61,6 +63,10 @@ def hold(git_dir: Path, run: str = "", branch: str = "") -> Iterator[None]:
         lines = (str(os.getpid()), HOST, run, branch, "")
         workspace.replace(git_dir / HOLDER, os.fsencode("\n".join(lines)))
         stack.callback((git_dir / HOLDER).unlink, missing_ok=True)
+        if shown:
+            workspace.own_folder(shown)
+            stack.callback(workspace.remove, shown)
+            workspace.replace(shown / "pid", f"{os.getpid()}\n{HOST}\n".encode())
         yield
 
 

@@ -19,11 +19,12 @@ from kern.model import Role, Stage
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
 _STAGE_FILE = r"(stage|attempt)\d+\.json"  # what resuming needs
+_LONGEST_NAME = 240  # bytes; a file name holds 255
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Project and branch: what stage files belong to."""
+    """Project and branch: what stage files and the lock belong to."""
 
     base: Path  # …/claude/kern
     project: str
@@ -35,12 +36,24 @@ class Scope:
     def folder(self) -> Path:
         return self.base / self.project / self.branch
 
+    @property
+    def lock(self) -> Path:
+        flat = self.branch.replace("/", "-")
+        long = len(os.fsencode(self.project + flat)) > _LONGEST_NAME
+        if flat != self.branch or long:  # `feature/x` and `feature-x` are two branches
+            flat = f"{flat[:40]}-{_digest(self.branch)}"
+        return self.base / f"{self.project}-{flat}.lock.d"
+
     def stage_file(self, stage: Stage, attempt: int = 0) -> Path:  # stage 2's of an earlier one
         return self.folder / (f"attempt{attempt}.json" if attempt else f"stage{stage.number}.json")
 
     def transcript(self, role: Role) -> Path:
         name = role.number if isinstance(role, Stage) else f"-{role}"
         return self.folder / f"transcript{name}.json"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:6]
 
 
 def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Path("/tmp")) -> Scope:
@@ -95,7 +108,7 @@ def own_folder(folder: Path, *, parents: bool = False, create: bool = True) -> N
 def _project(base: Path, root: Path, *, create: bool) -> str:
     """The top level's basename; with 6 hex of the path where another repository has the name."""
     plain, path = re.sub(r"[\x00-\x1f]", "_", root.name) or "root", os.fsencode(root)
-    for name in (plain, f"{plain}-{hashlib.sha256(path).hexdigest()[:6]}"):
+    for name in (plain, f"{plain}-{_digest(str(root))}"):
         claim = base / name / ".root"
         holder = read(claim)
         if holder is None and create:

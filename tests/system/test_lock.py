@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kern.errors import Exit
-from kern.system import lock
+from kern.system import lock, workspace
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
@@ -52,6 +52,9 @@ def test_of_six_kerns_over_a_stale_lock_exactly_one_runs(
     wait_for(lambda: sum(process.poll() is not None for process in kerns) == 5)
     (winner,) = [process for process in kerns if process.poll() is None]
     wait_for(lambda: "implement" in fake.stages)
+    assert (
+        workspace.scope(repo, "main").lock.joinpath("pid").read_text().startswith(f"{winner.pid}\n")
+    )
     go()
     assert winner.wait(PATIENCE_S) == Exit.OK
     for process in kerns:
@@ -60,3 +63,4 @@ def test_of_six_kerns_over_a_stale_lock_exactly_one_runs(
             assert "another kern is at work" in process.communicate()[1]
     assert fake.stages == ["research", "implement", "commit"]
     assert git("log", "--format=%s") == "do the task\nstart"
+    assert not shown.exists()
