@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,10 @@ class World:
     home: Path
     root: Path
 
+    @cached_property
+    def held(self) -> Sandbox:
+        return chosen(Mode.BWRAP, self.wanted)
+
     def sh(
         self,
         kind: Kind,
@@ -44,7 +49,7 @@ class World:
         env: Mapping[str, str] | None = None,
         **change: object,
     ) -> "subprocess.CompletedProcess[str]":
-        held = chosen(Mode.BWRAP, replace(self.wanted, **change))  # type: ignore[arg-type]
+        held = replace(self.held, **change)  # type: ignore[arg-type]
         given = {**os.environ, **(env or {})}
         confined = held.confine(kind, ["sh", "-c", command], given, agent=agent)
         return subprocess.run(
