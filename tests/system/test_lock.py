@@ -53,8 +53,7 @@ def test_of_six_kerns_over_a_stale_lock_exactly_one_runs(
     (winner,) = [process for process in kerns if process.poll() is None]
     wait_for(lambda: "implement" in fake.stages)
     shown = workspace.scope(repo, "main").lock
-    assert (shown / "pid").read_text().split("
-")[0] == str(winner.pid)
+    assert (shown / "pid").read_text().splitlines()[0] == str(winner.pid)
     go()
     assert winner.wait(PATIENCE_S) == Exit.OK
     for process in kerns:
