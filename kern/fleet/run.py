@@ -348,8 +348,8 @@ class Fleet(loop.Loop):
         self.pool.shutdown(wait=True, cancel_futures=True)
         self._follow()
         self.stack.close()
-        self.caller.cost += self.past.spent.cost
-        self.caller.tokens += self.past.spent.sums[1]
+        self.caller.cost += self.past.cost
+        self.caller.tokens += self.past.sums[1]
         unfinished = self._tidy()
         tasks = f"{plain.count(unfinished, 'task')} in progress"
         if error and unfinished:

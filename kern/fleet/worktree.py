@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kern import plain
-from kern.checks import result
 from kern.config import FILE, Gate, Worktree
 from kern.errors import KernError, UsageError
 from kern.fleet.work import Job, Work
@@ -259,7 +258,8 @@ def set_up(site: Site) -> None:
         return
     end = site.gates.beside(Gate("setup", command, settings.patience, room=False))
     if end.red:
-        raise UsageError(f"worktree.setup in kern.toml: {result.refusal([end])[0]}", hint=AGAIN)
+        what = f"worktree.setup in kern.toml fails ({end.how})"
+        raise UsageError(f"{what}: {plain.last(end.output)}\nall of it: {end.log}", hint=AGAIN)
     workspace.replace(mark, command.encode())
 
 

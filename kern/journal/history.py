@@ -1,5 +1,5 @@
-"""What happened, folded once: runs and tasks, who worked and what it cost. Every view
-is a loop over these; a run under way adds its records as they come. Pure.
+"""What happened, folded once: runs and tasks, who worked and what it cost. Every view is a loop
+over these; a run under way adds its records as they come. Pure.
 """
 
 import calendar
@@ -10,64 +10,81 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kern import plain
-from kern.model import Cost
+from kern.model import SAID, UNVERIFIED, Cost, Need, unverified
 
 Record = Mapping[str, Any]
 GATE = "gate"
+NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
+_OPEN = ("open", "answered")
 
 
-@dataclass(slots=True)
-class Spent:
-    """What calls of agents took."""
+@dataclass
+class Story:
+    """What happened, in order, and what its calls of agents took."""
 
+    records: list[Record] = field(default_factory=list)
     stages: int = 0
     seconds: float = 0.0
-    cost_usd: float | None = None  # None: no call has named one, which is never 0
-    unpriced: int = 0  # calls that named none
+    cost: Cost = field(default_factory=Cost)
     tokens: dict[str, int] = field(default_factory=dict)
 
-    def pay(self, record: Record) -> None:
+    def take(self, record: Record) -> None:
+        self.records.append(record)
+        if record["kind"] != "stage" or record.get("did") == "start":
+            return
         self.stages += 1
         self.seconds = round(self.seconds + (record.get("seconds") or 0.0), 3)
-        sum_ = self.cost + Cost.of([record.get("cost_usd")])
-        self.cost_usd, self.unpriced = sum_.usd, sum_.unpriced
+        self.cost += Cost.of([record.get("cost_usd")])
         self.tokens = dict(Counter(self.tokens) + Counter(record.get("tokens") or {}))
-
-    @property
-    def cost(self) -> Cost:
-        return Cost(self.cost_usd, self.unpriced)
 
     @property
     def sums(self) -> tuple[float, int]:
         """US dollars and tokens, as far as they are known."""
-        return self.cost_usd or 0.0, sum(self.tokens.values())
+        return self.cost.usd or 0.0, sum(self.tokens.values())
 
-    def __str__(self) -> str:
-        tokens = f", {self.sums[1]:,} tokens" if self.tokens else ""
-        return f"{self.cost}{tokens}, {plain.span(self.seconds)}"
-
-
-@dataclass(slots=True)
-class Story:
-    """What happened, in order."""
-
-    records: list[Record] = field(default_factory=list)
-    spent: Spent = field(default_factory=Spent)
+    @property
+    def figures(self) -> dict[str, Any]:
+        """As JSON has them; null where no call has named a cost, which is never 0."""
+        cost = {"cost_usd": self.cost.usd, "unpriced": self.cost.unpriced}
+        return {"stages": self.stages, "seconds": self.seconds, **cost, "tokens": self.tokens}
 
     def of(self, kind: str) -> list[Record]:
         return [record for record in self.records if record["kind"] == kind]
 
-    def texts(self, kind: str) -> list[str]:
-        return [str(one.get("text") or "") for one in self.of(kind)]
 
-
-@dataclass(slots=True)
+@dataclass
 class Task(Story):
     task: str = ""  # its text
     outcome: str = "open"
     detail: str = ""
     proved: str = ""  # what stands behind it
     commit: str | None = None
+    mark: str = ""  # as SPEC.md has it now: done, answered or open; empty: not there, or not read
+
+    @property
+    def open(self) -> bool:
+        return self.mark in _OPEN
+
+    @property
+    def done(self) -> bool:
+        """But for one that was opened again, by kern undo or by hand."""
+        return self.outcome == "done" and not self.open
+
+    @property
+    def bare(self) -> bool:
+        """It is done, and nothing stands behind it."""
+        return self.done and unverified(self.proved)
+
+    @property
+    def state(self) -> str:
+        """In a word or two, with what a person has done since."""
+        if self.outcome == "done" and self.open:
+            return "opened again"
+        if self.outcome in (*NEEDY, "open") and self.mark == "done":
+            return "done by you"
+        if (self.outcome, self.mark) == ("asked", "answered"):
+            return self.mark
+        return f"done, {UNVERIFIED}" if self.bare else SAID.get(self.outcome, self.outcome)
 
 
 class Doing(NamedTuple):
@@ -80,59 +97,66 @@ class Doing(NamedTuple):
         return plain.span(max(round(now - moment(self.since)), 0))
 
 
-@dataclass(slots=True)
+@dataclass
 class Run(Story):
     """One call of `kern` with all its workers."""
 
     run: str = ""
+    start: Record = field(default_factory=dict)  # its first word: root, branch, max_cost
     began: float = 0.0  # epoch seconds; a clock that goes back stands still
     ended: float = 0.0
     exit: int | None = None  # None: no end in the journal
     many: bool = False  # at once: it has workers
     away: set[str] = field(default_factory=set)  # itself or workers, whom the API does not answer
-    # What each worker is at; below 0: which work of its waits to land. The run itself is number 0.
+    # What each worker is at. The run itself is number 0: it carries tasks out, or lands others'.
     workers: dict[int, Doing] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)  # of its tasks
+
+    @property
+    def branch(self) -> str:
+        return str((self.start or self.records[0]).get("branch") or "")
 
     def begin(self, doing: str, record: Record) -> None:
         number, text = record.get("worker") or 0, str(record.get("task") or "")
         self.workers[number] = Doing(doing, text, record["time"], record.get("attempt") or 1)
 
-    def fact(self, name: str) -> str:
-        """What its beginning says of it: its root, branch, payer."""
-        own = (one for one in self.of("run") if "fleet" not in one)
-        return str(next(own, self.records[0]).get(name) or "")
-
     def repeats(self, record: Record) -> bool:
         """Whether its record only says again what was said: of an API that is away that it is asked
         once more, of a worker what the run says itself.
         """
-        own = record["kind"] in ("run", "outage") and "fleet" in record
-        own |= record["kind"] == "work" and not record.get("commit")
-        again = record["kind"] in ("stage", GATE) and record.get("did") != "end"
-        asked = record["run"] in self.away and again
-        return own or asked or record.get("did") == "still away"
+        match record["kind"], record.get("did"):
+            case "work", _:
+                return not record.get("commit")
+            case "run" | "outage", did:
+                return "fleet" in record or did == "still away"
+            case (("stage" | "gate"), did):
+                return did != "end" and record["run"] in self.away
+        return False
 
 
-@dataclass(slots=True)
+@dataclass
 class History(Story):
     runs: dict[str, Run] = field(default_factory=dict)
     tasks: dict[str, Task] = field(default_factory=dict)
+    needs: tuple[Need, ...] = ()  # as SPEC.md has it now, whatever the journal tells
+    held: tuple[Need, ...] = ()  # by a person
 
     def ended(self, *outcomes: str) -> list[Task]:
         return [task for task in self.tasks.values() if task.outcome in outcomes]
 
+    @property
+    def done(self) -> list[Task]:
+        return [task for task in self.tasks.values() if task.done]
+
     def add(self, record: Record) -> Run:
         """Each in its order; the run that it belongs to."""
         now, name = moment(record["time"]), str(record.get("fleet", record["run"]))
-        run = self.runs.setdefault(name, Run(run=name, began=now, ended=now))
+        run = self.runs.get(name) or self.runs.setdefault(name, Run(run=name, began=now, ended=now))
         run.ended, run.many = max(run.ended, now), run.many or "fleet" in record
         text = record.get("task") or ""
         task = self.tasks.setdefault(text, Task(task=text)) if text else Task()
         for story in (self, run, task):
-            story.records.append(record)
-            if record["kind"] == "stage" and record.get("did") != "start":
-                story.spent.pay(record)
+            story.take(record)
         _settle(run, task, record)
         return run
 
@@ -163,22 +187,23 @@ def _settle(run: Run, task: Task, record: Record) -> None:
             run.begin(f"waiting: {record.get('text')}", record)
         case "sent", _:
             run.begin("sent", record)
-        case "commit", _ if own:  # of an old journal
-            task.commit = record.get("commit")
         case "task", "start":
             run.begin("begins", record)
             task.outcome = "open"
         case "work", "done":
-            run.begin("waits to land", {**record, "worker": -(record.get("worker") or 0)})
-        case ("run", "end") | ("work" | "task", _):
-            run.workers.pop(record.get("worker") or 0, None)
-    if (kind, did) == ("run", "end") and own:
-        run.exit = record.get("exit")
-    if kind == "task" and did != "start" and own:
-        task.outcome, task.detail = str(did), str(record.get("detail") or "")
-        task.proved = str(record.get("proved") or "")
-        task.commit = record.get("commit") or task.commit
-        run.ends[task.outcome] += 1
+            run.begin("waits to land", record)
+    match kind, did:
+        case "run", "end" if own:
+            run.exit = record.get("exit")
+        case "run", _ if own:
+            run.start = run.start or record
+        case "commit", _ if own:  # of an old journal
+            task.commit = record.get("commit")
+        case "task", _ if own and did != "start":
+            task.outcome, task.detail = str(did), str(record.get("detail") or "")
+            task.proved = str(record.get("proved") or "")
+            task.commit = record.get("commit") or task.commit
+            run.ends[task.outcome] += 1
 
 
 def moment(text: str) -> float:

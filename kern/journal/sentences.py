@@ -10,19 +10,30 @@ from kern.journal.history import Doing
 from kern.model import SAID, Outcome, Result, Stage, unverified
 
 _LISTS = {"denied": "  refused: ", "added": "new task: "}  # a line for each
+_OF_THE_RUN = ("error", "outage", "request")
 _IF = re.compile(r"\[([^][]*\{(\w+)[^][]*)\]")  # said only where there is a value
 
 
-def format_record(record: Record) -> list[str]:
-    """Its lines, at least one; what belongs to the first is indented."""
+def format_record(record: Record, *, many: bool = False) -> list[str]:
+    """Its lines, at least one; what belongs to the first is indented. `many`: at once, so that it
+    is said whose it is.
+    """
     kind, did = record["kind"], "red" if record.get("red") else record.get("did")
-    other = "{text}" if record.get("text") else "{kind}"
-    form = SAYS.get(f"{kind} {did}") or SAYS.get(kind) or other
+    form = (
+        SAYS.get(f"{kind} {did}")
+        or SAYS.get(kind)
+        or ("{text}" if record.get("text") else "{kind}")
+    )
     every = {**record, **_computed(record)}
     values = {name: _value(name, value) for name, value in every.items()}
     whole = _IF.sub(lambda part: part[1] if values.get(part[2]) else "", form)
     lines = whole.format_map(defaultdict(str, values)).split("\n")
-    return [line for line in lines if line.strip()] or [plain.line(kind)]
+    lines = [line for line in lines if line.strip()] or [plain.line(kind)]
+    if many and record.get("task") and (kind, did) != ("task", "start") and kind not in _OF_THE_RUN:
+        lines[0] += f"  ({plain.line(record['task'], 40)})"
+    if many and record.get("worker"):
+        lines = [f"{record['worker']}  {line}" for line in (lines[0].lstrip(), *lines[1:])]
+    return lines
 
 
 def _value(name: str, value: object) -> str:
@@ -42,7 +53,7 @@ def _computed(record: Record) -> dict[str, object]:
     """What a sentence has of several values, or in other words."""
     seconds, usd = record.get("seconds") or 0.0, record.get("cost_usd")
     tokens = sum((record.get("tokens") or {}).values())
-    again = record["kind"] == "stage" and record.get("attempt") not in (None, 1)
+    again = record["kind"] == "stage" and record.get("attempt") != 1
     outcome = str(record.get("did") or "")
     bare = outcome == Outcome.DONE and unverified(str(record.get("proved") or ""))
     return {
@@ -69,10 +80,11 @@ def format_stage(name: str) -> str:
     return f"stage {Stage(name).number}/3 {name}" if name in set(Stage) else plain.line(name)
 
 
-def format_doing(number: int, one: Doing) -> str:
-    """`2  stage 2/3 implement, attempt 2`; of the run itself without its number, which is 0."""
+def format_doing(number: int, one: Doing, now: float) -> str:
+    """`2  stage 2/3 implement, attempt 2, 4 min: the task`; the run itself is number 0."""
     again = f", attempt {one.attempt}" if one.attempt > 1 else ""
-    return f"{f'{abs(number)}  ' if number else ''}{format_stage(one.doing)}{again}"
+    what = f"{format_stage(one.doing)}{again}, {one.lasts(now)}"
+    return f"{number or ''}  {what}: {plain.line(one.task, 140)}".strip().removesuffix(":")
 
 
 def short(count: int) -> str:

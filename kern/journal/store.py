@@ -22,7 +22,7 @@ from typing import Any
 from kern import plain
 from kern.events import Event, RunEnded, Sink, warning
 from kern.journal import totals
-from kern.journal.history import History, Record, Task, fold, moment
+from kern.journal.history import Record, Task, fold, moment
 from kern.system import process
 
 FILE = "events.jsonl"
@@ -31,14 +31,14 @@ Warn = Callable[[str], None]
 NIGHT = 1 << 21  # bytes at the end: some 500 tasks
 _PAUSE_S = 6 * 3600.0  # at most between two runs of a night
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
-_ALWAYS = {"v", "id", "time", "run", "seq", "kind"}
-# What is added up or compared; others write journals as well.
-_TYPES: dict[str, type | tuple[type, ...]] = {
+# What is added up or compared, by its type; others write journals as well.
+_MUST = {"v", "id", "time", "run", "seq", "kind"}
+_AMOUNTS = ("cost_usd", "seconds", "since", "until")
+_TYPES: dict[str, type] = {
     **dict.fromkeys(("id", "time", "run", "kind", "task", "branch", "fleet", "text", "ref"), str),
-    **dict.fromkeys(("v", "seq", "worker", "attempt"), int),
-    **{"commit": (str, type(None)), "code": (int, type(None)), "tokens": dict, "denied": list},
+    **dict.fromkeys(("v", "seq", "worker", "attempt", "code"), int),
+    **{"commit": str, "tokens": dict, "denied": list},
 }
-_ADDED = {"cost_usd", "seconds", "since", "until"}
 _MOST = 1e15
 
 
@@ -60,7 +60,7 @@ class Journal:
     """
 
     def __init__(self, sink: Sink, common_dir: Path, branch: str, run: str) -> None:
-        self.sink, self.path, self.branch = sink, place(common_dir), branch
+        self.sink, self.path = sink, place(common_dir)
         worker, fleet = os.environ.get(process.WORKER, ""), os.environ.get(process.FLEET, "")
         self.worker = int(worker) if worker.isdecimal() and fleet else 0  # one of many: 1…
         of_many = {"fleet": fleet, "worker": self.worker} if self.worker else {}
@@ -81,7 +81,8 @@ class Journal:
             # It is done when its commit has landed, which is not one worker's to say.
             row = {**row, "kind": "work"}
         self.task = str(row.get("task", self.task))  # a planner's is none
-        record = {"v": VERSION, "id": secrets.token_hex(8), "time": now(), **self.head}
+        time = max(now(), self.own[-1]["time"] if self.own else "")  # a clock may go back
+        record = {"v": VERSION, "id": secrets.token_hex(8), "time": time, **self.head}
         record |= {"seq": len(self.own) + 1, "task": self.task * (row["kind"] != "run")}
         for name, value in row.items():
             record[name] = value if name in _EXACT else plain.masked_data(value, self.hidden)
@@ -101,8 +102,8 @@ class Journal:
         records = ordered([*others, *self.own])
         runs, began = set(), moment(now())
         for run in reversed(fold(records).runs.values()):
-            near = run.fact("branch") == self.branch and began - run.ended < _PAUSE_S
-            if near and run.of("run"):  # and no plan
+            near = run.start.get("branch") == self.head["branch"] and began - run.ended < _PAUSE_S
+            if near:
                 runs.add(run.run)
                 began = run.began
         return [one for one in records if one.get("fleet", one["run"]) in runs]
@@ -112,14 +113,11 @@ def append(path: Path, line: bytes) -> None:
     """One write to the file's end, so that two worktrees' lines never mix."""
     path.parent.mkdir(exist_ok=True)
     descriptor = _opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    try:
-        size = os.fstat(descriptor).st_size
-        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        whole = b"\n" * torn + line  # a torn line costs itself alone
-        if os.write(descriptor, whole) < len(whole):
+    with open(descriptor, "r+b", buffering=0) as file:
+        torn = file.seek(0, os.SEEK_END) and os.pread(descriptor, 1, file.tell() - 1) != b"\n"
+        whole = b"\n" * bool(torn) + line  # a torn line costs itself alone
+        if file.write(whole) < len(whole):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    finally:
-        os.close(descriptor)
 
 
 def _opened(path: Path, flags: int) -> int:
@@ -144,31 +142,27 @@ def load(path: Path, warn: Warn = lambda text: None, size: int = 0) -> list[dict
     said.
     """
     data = _since(path, size=size, warn=warn)
-    *whole, last = data.split(b"\n")  # it may be in the middle of being written
+    whole = data.split(b"\n")[:-1]  # the last may be in the middle of being written
     records, skipped = read(whole[len(data) == size :])  # of a part the first is only an end
     if skipped:
         what = f"{plain.count(skipped, 'line')} skipped: damaged, or from a newer kern"
         warn(f"the journal {path}: {what}")
-    return ordered([*records, *read([last])[0]])
+    return ordered(records)
 
 
 def earlier(path: Path, but: str) -> Callable[[str], tuple[float, int]]:
     """What a task took by then, without one run: US dollars and tokens. It is read once."""
     tasks = cache(lambda: fold(one for one in load(path) if one["run"] != but).tasks)
-    return lambda text: tasks().get(text, Task()).spent.sums
+    return lambda text: tasks().get(text, Task()).sums
 
 
 def beside(path: Path, fleet: str, but: str) -> Callable[[], tuple[float, int]]:
     """What the runs of a fleet have taken so far, without one."""
-    follower, past = Follower(path, fleet, begin=0), History()
 
-    def spent() -> tuple[float, int]:
-        for record in follower.new():
-            if record["run"] != but:
-                past.add(record)
-        return past.spent.sums
+    def own(record: Record) -> bool:
+        return record.get("fleet") == fleet and record["run"] != but
 
-    return spent
+    return lambda: fold(filter(own, load(path, size=8 * NIGHT))).sums
 
 
 def forecast(path: Path, tasks: int) -> str:
@@ -210,16 +204,9 @@ def _since(path: Path, begin: int = 0, size: int = 0, warn: Warn = lambda text: 
 
 
 def ordered(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each record once, by the clock, of a run by sequence: there a clock that goes back stands
-    still.
-    """
+    """Each record once, by the clock, of a run by sequence."""
     unique = {record["id"]: record for record in records}.values()
-    late: dict[str, str] = {}
-    places: dict[str, tuple[str, str, int]] = {}
-    for one in sorted(unique, key=itemgetter("run", "seq")):
-        late[one["run"]] = max(late.get(one["run"], ""), one["time"])
-        places[one["id"]] = late[one["run"]], one["run"], one["seq"]
-    return sorted(unique, key=lambda one: places[one["id"]])
+    return sorted(unique, key=itemgetter("time", "run", "seq"))
 
 
 def read(lines: Iterable[bytes]) -> tuple[list[dict[str, Any]], int]:
@@ -234,15 +221,13 @@ def read(lines: Iterable[bytes]) -> tuple[list[dict[str, Any]], int]:
 
 
 def _is_sound(record: Any) -> bool:
-    return (
-        isinstance(record, dict)
-        and record.keys() >= _ALWAYS
-        and record["v"] == VERSION
-        and all(isinstance(value, _TYPES.get(name, object)) for name, value in record.items())
-        and all(map(_is_amount, (record[name] or 0 for name in _ADDED & record.keys())))
-        and all(map(_is_amount, record.get("tokens", {}).values()))
-    )
-
-
-def _is_amount(value: object) -> bool:
-    return isinstance(value, (int, float)) and 0 <= value < _MOST
+    if not (isinstance(record, dict) and record.keys() >= _MUST and record["v"] == VERSION):
+        return False
+    for name, value in record.items():
+        if not isinstance(value, _TYPES.get(name, object)) and (value or name in _MUST):
+            return False
+    amounts = [
+        *(record.get(name) or 0 for name in _AMOUNTS),
+        *(record.get("tokens") or {}).values(),
+    ]
+    return all(isinstance(one, (int, float)) and 0 <= one < _MOST for one in amounts)

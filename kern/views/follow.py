@@ -18,6 +18,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Connection": "close",
     "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
 }
 
 
@@ -38,7 +40,7 @@ def serve(folder: Path, since: str, port: int) -> None:
 
 
 def page(folder: Path, since: str) -> str:
-    return report.page(*report.gathered(folder, since), status.snapshot(folder))
+    return report.page(report.gathered(folder, since), status.snapshot(folder))
 
 
 class _Server(ThreadingHTTPServer):

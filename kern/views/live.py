@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rich.console import Console as Terminal
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from kern import plain
 from kern.events import Event, Record, RunEnded
 from kern.journal import sentences, store
-from kern.journal.history import Doing, History, Run
-from kern.journal.totals import NEEDY
+from kern.journal.history import NEEDY, Doing, History, Run
 from kern.model import Outcome, unverified
 from kern.views import summary
 from kern.views.summary import BAD, GOOD, HEAD, NOTICE
@@ -32,7 +30,6 @@ _HEARTBEAT_S = 300  # between signs of life, where nothing is drawn
 _CALLS = 4  # of an agent, the last ones
 # Of a worker's. How its task or its kern ended without a commit, the run itself says.
 _TOLD = ("attempt", "retry", "stand-in", "limit", "work", "task start", "stage end", "gate red")
-_CUT: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
 
 
 class Console:
@@ -49,7 +46,7 @@ class Console:
         self.terminal = own if draws else None
         self.below: Live | None = None
         self.beat = self.began = time.monotonic()
-        self.past, self.now, self.many = History(), Run(), False
+        self.past, self.now = History(), Run()
         self.tasks, self.max_cost = 0, 0.0
         self.calls: list[str] = []  # of the stage's agent
         self.stays = self.watched  # the person, until a stage has answered
@@ -118,16 +115,19 @@ class Console:
             self.say(line)
 
     def _begin_gate(self, record: Record) -> None:
-        name, command = record["gate"], record["command"]
-        doing = Doing(plain.line(name, 60), command, record["time"], 1)
-        self.now.workers[0], self.calls = doing, []
+        """Said once, also of one that is red and runs again."""
+        name, command = plain.line(record["gate"], 60), plain.line(record["command"], 120)
+        before = self.now.workers.get(0)
+        self.now.workers[0], self.calls = Doing(name, command, record["time"], 1), []
+        if before and before.doing == name:
+            return
         when = ", before the task" if record["before"] else ""
-        what = "" if command in name else f": {plain.line(command, 120)}"
-        self.say(f"{'landing: ' * self.many}{plain.line(name)}{when}{what}", HEAD)
+        what = "" if command in name else f": {command}"
+        self.say(f"{'landing: ' * self.now.many}{name}{when}{what}", HEAD)
 
     def _sentence(self, record: Record, below: Sequence[str]) -> None:
-        first, *more = sentences.format_record(record)
-        self.say(first + _of(record) * self.many, style_of(record))
+        first, *more = sentences.format_record(record, many=self.now.many)
+        self.say(first, style_of(record))
         for line in (*below, *more):
             self.say(line)
         if record["kind"] == "gate":
@@ -141,31 +141,26 @@ class Console:
 
     def of_worker(self, record: Record) -> None:
         """Of many at once, as it comes."""
-        self.now, self.many = self.past.add(record), True
+        self.now = self.past.add(record)
         kind = f"{record['kind']} {'red' if record.get('red') else record.get('did')}"
-        if kind.startswith(_TOLD) and record.get("commit", "none yet"):
-            text = sentences.format_record(record)[0].strip() + _of(record) * (kind != "task start")
-            self.say(f"{record.get('worker')}  {text}", style_of(record))
+        if kind.startswith(_TOLD) and not self.now.repeats(record):
+            self.say(sentences.format_record(record, many=True)[0], style_of(record))
         self._let_go(record)
 
     # ------------------------------------------------------------ while something is at work
 
     def tick(self, seconds: float, silent: float) -> None:
         """The stage or gate is at work, since `silent` seconds without a sign."""
-        at, doing = time.time(), list[str]()
-        for number, one in sorted(self.now.workers.items()):
-            head = sentences.format_doing(number, one)
-            doing.append(f"{head} for {one.lasts(at)}{_quiet(silent)}")
-        self._show(Group(self.under_way(at), self.figures(silent), STOP), *doing)
+        calls = [f"  {call}" for call in self.calls[-_CALLS:]]
+        self._show([*self.doing(time.time()), self.figures(silent)], [*calls, STOP])
 
     def countdown(self, seconds: float) -> None:
         """So long until a usage limit's reset, or until an API that is away is asked again."""
         why = "the API is away" if self.now.away else "usage limit"
-        text = f"{why}: again in {plain.span(round(seconds))}"
-        self._show(text, text)
+        self._show([f"{why}: again in {plain.span(round(seconds))}"])
 
-    def _show(self, picture: RenderableType, *lines: str) -> None:
-        """Not more often than is seen; the lines, where nothing is drawn, as a sign of life."""
+    def _show(self, lines: Sequence[str], more: Sequence[str] = ()) -> None:
+        """Not more often than is seen. Where nothing is drawn the first lines are signs of life."""
         now, pause = time.monotonic(), _REDRAW_S if self.terminal else _HEARTBEAT_S
         if now - self.beat < pause:
             return
@@ -178,7 +173,7 @@ class Console:
             if not self.below:
                 self.below = Live(console=self.terminal, transient=True, auto_refresh=False)
                 self.below.start()
-            self.below.update(picture, refresh=True)
+            self.below.update(picture(*lines, *more), refresh=True)
 
     def close(self) -> None:
         below, self.below = self.below, None
@@ -186,37 +181,31 @@ class Console:
             with contextlib.suppress(OSError, ValueError):
                 below.stop()
 
-    def under_way(self, at: float) -> RenderableType:
+    def doing(self, at: float) -> list[str]:
         """A line for each worker. `at`: epoch seconds."""
-        table = Table.grid(padding=(0, 2), expand=True)
-        table.add_column(**_CUT, style="bold")
-        table.add_column(min_width=9, no_wrap=True)
-        table.add_column(**_CUT, min_width=12, ratio=1)
-        for number, one in sorted(self.now.workers.items()):
-            doing = sentences.format_doing(number, one)
-            table.add_row(Text(doing), one.lasts(at), Text(plain.line(one.task)))
-        return Group(table, *(Text(f"  {call}", **_CUT) for call in self.calls[-_CALLS:]))
+        workers = sorted(self.now.workers.items())
+        return [sentences.format_doing(number, one, at) for number, one in workers]
 
-    def figures(self, silent: float = 0.0) -> Text:
+    def figures(self, silent: float) -> str:
         """What matters most comes first. `silent`: seconds without a sign of the agent."""
-        ends, spent = self.now.ends, self.now.spent
-        needs, tokens = sum(ends[one] for one in NEEDY), spent.sums[1]
+        ends, tokens = self.now.ends, self.now.sums[1]
+        needs = sum(ends[one] for one in NEEDY)
         most = f" of ${self.max_cost:.2f}" if self.max_cost else ""
         parts = (
-            _quiet(silent).removeprefix(", "),
-            f"{spent.cost}{most}" if self.max_cost or spent.stages else "",
+            f"no sign of life for {plain.span(silent)}" if silent >= _SILENT_S else "",
+            f"{self.now.cost}{most}" if self.max_cost or self.now.stages else "",
             f"{needs} need you" if needs else "",
             f"{ends['done']} of {max(self.tasks, ends['done'])} done" if self.tasks else "",
             plain.span(round(time.monotonic() - self.began)),
             f"{sentences.short(tokens)} tokens" if tokens else "",
         )
-        return Text(" · ".join(filter(None, parts)))
+        return " · ".join(filter(None, parts))
 
 
-def _of(record: Record) -> str:
-    """Where several are under way: which task is meant."""
-    task = plain.line(str(record.get("task") or ""), 40)
-    return f"  ({task})" if task else ""
+def picture(*lines: str) -> Group:
+    """Of a narrow terminal each line loses its end."""
+    cut: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"}
+    return Group(*(Text(line, **cut) for line in lines))
 
 
 def style_of(record: Record) -> str:
@@ -229,7 +218,3 @@ def style_of(record: Record) -> str:
             doubtful = record.get("flaky") or record.get("red_before")
             return NOTICE if doubtful else BAD if record.get("red") else GOOD
     return "" if record["kind"] in ("stage", "plan", "learning", "vote", "pause") else NOTICE
-
-
-def _quiet(seconds: float) -> str:
-    return f", no sign of life for {plain.span(seconds)}" if seconds >= _SILENT_S else ""

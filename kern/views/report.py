@@ -2,7 +2,6 @@
 nothing that is loaded, readable on a phone, in the dark and on paper. `page.html` lays it out.
 """
 
-import time
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,9 +13,8 @@ from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import totals
-from kern.journal.history import GATE, History, Record, Run, Story, moment
+from kern.journal.history import GATE, NEEDY, History, Record, Run, Story, moment
 from kern.journal.sentences import format_record
-from kern.journal.totals import NEEDY, UNREAD, SpecState
 from kern.model import Aide, Cost, Marker, Need, Stage
 from kern.spec import notes, order
 from kern.spec.file import Documents
@@ -30,38 +28,42 @@ _LEAST = 0.3  # percent of the width, so that the shortest bar can be seen
 
 
 def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
-    history, now = gathered(folder, since)
+    history = gathered(folder, since)
     if as_html:
-        return page(history, now)
+        return page(history)
     if as_json:
-        return plain.data(totals.summary(history, now))
+        return plain.data(totals.summary(history))
     if not history.runs:
         when = f"since {plain.line(since)}" if since else "yet: it begins with the first run"
         return f"nothing in the journal {when}"
-    return summary.report(history, now, markdown=markdown)
+    return summary.report(history, markdown=markdown)
 
 
-def gathered(folder: Path, since: str) -> tuple[History, SpecState]:
+def gathered(folder: Path, since: str) -> History:
     """What the journal holds since then, and how things stand now."""
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
     history = recorded(project, began)
-    return history, standing(project, history) if history.runs else SpecState()
+    if history.runs:
+        _stand(project, history)
+    return history
 
 
-def standing(project: Repo, history: History) -> SpecState:
+def _stand(project: Repo, history: History) -> None:
     """As SPEC.md has it now; where that cannot be read the journal's word counts."""
     try:
         parsed = Documents(project.root).spec()[1]
     except KernError:
-        needy = (Need(0, 0, one.task, one.detail, "kern status") for one in history.ended(*NEEDY))
-        return SpecState(tuple(needy), (), {one.task: "open" for one in history.ended("open")})
-    marks = {}
-    for task in parsed.tasks:
-        answered = task.of(Kind.ANSWER) and not notes.pending(task)
-        mark = "answered" if answered else "open"
-        marks[task.text] = "done" if task.marker is Marker.DONE else mark
-    return SpecState(order.needs(parsed), order.holds(parsed), marks)
+        needy = history.ended(*NEEDY)
+        history.needs = tuple(Need(0, 0, one.task, one.detail, "kern status") for one in needy)
+        return
+    history.needs, history.held = order.needs(parsed), order.holds(parsed)
+    for one in parsed.tasks:
+        if task := history.tasks.get(one.text):
+            answered = one.of(Kind.ANSWER) and not notes.pending(one)
+            task.mark = "answered" if answered else "open"
+            if one.marker is Marker.DONE:
+                task.mark = "done"
 
 
 def _since(text: str, now: datetime) -> str:
@@ -70,24 +72,21 @@ def _since(text: str, now: datetime) -> str:
         return ""
     try:
         if text in _DAYS:
-            day = (now.astimezone() - timedelta(days=_DAYS.index(text))).date()
-            began = datetime.fromisoformat(str(day)).astimezone(UTC)
-        elif (age := plain.seconds(text, "d")) is not None and not text.isdecimal():
-            began = now - timedelta(seconds=age)
-        else:
-            began = datetime.fromisoformat(text).astimezone(UTC)
+            text = str((now.astimezone() - timedelta(days=_DAYS.index(text))).date())
+        age = None if text.isdecimal() else plain.seconds(text, "d")
+        began = datetime.fromisoformat(text) if age is None else now - timedelta(seconds=age)
+        return began.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
     except (ValueError, OverflowError):
         raise UsageError(
             f"--since takes a day, an age or a date: {plain.line(text, 40)!r} is none of them",
             hint="kern report --since yesterday, --since 12h or --since 2026-11-21",
         ) from None
-    return began.strftime("%Y-%m-%dT%H:%M:%S")
 
 
 # ---------------------------------------------------------------- the page
 
 
-def page(history: History, now: SpecState = UNREAD, live: Mapping[str, Any] | None = None) -> str:
+def page(history: History, live: Mapping[str, Any] | None = None) -> str:
     """`live`: the status, at the top of a page that renews itself (`follow`)."""
     import jinja2  # everything else starts without it
 
@@ -100,18 +99,18 @@ def page(history: History, now: SpecState = UNREAD, live: Mapping[str, Any] | No
         lstrip_blocks=True,
     )
     environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count, local=local)
-    total = totals.summary(history, now)
-    roots = [root for run in history.runs.values() if (root := run.fact("root"))]
+    roots = (str(run.start["root"]) for run in history.runs.values() if run.start.get("root"))
     return environment.get_template("page.html").render(
-        project=roots[0].rpartition("/")[2] if roots else "",
-        total=total,
-        tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),
-        runs=[(run, _lanes(run)) for run in history.runs.values()],
-        stages={task.task: _steps(task) for task in history.tasks.values()},
+        project=next(roots, "").rpartition("/")[2],
+        history=history,
+        review=totals.review(history),
+        tasks=sorted(history.tasks.values(), key=lambda task: -task.sums[0]),
+        runs=[*history.runs.values()],
+        lanes=_lanes,
+        steps=_steps,
         kinds=KINDS,
         live=live,
-        cost=lambda spent: Cost(spent["cost_usd"], spent["unpriced"]),
-        age=lambda when: plain.span(max(time.time() - moment(when), 0)),
+        cost=Cost,
     )
 
 
@@ -132,9 +131,9 @@ def _lanes(run: Run) -> dict[str, list[dict[str, str]]]:
         width = min(max(100 * seconds / length, _LEAST), 100 - left)
         kind = next((kind for kind in KINDS if kind in (one["kind"], one.get("stage"))), "other")
         look = " failed" if one.get("red") or one.get("reason") else ""
-        text, task = format_record(one)[0].strip(), str(one.get("task") or "(of no task)")
-        place, title = f"left:{left:.2f}%;width:{width:.2f}%", plain.line(f"{text}, {task}", 400)
+        text, task = format_record(one)[0].strip(), one.get("task") or "(of no task)"
         name = task if not many else f"worker {one['worker']}" if "worker" in one else "landing"
+        place, title = f"left:{left:.2f}%;width:{width:.2f}%", plain.line(f"{text}, {task}", 400)
         rows.setdefault(name, []).append({"kind": kind + look, "title": title, "place": place})
     return dict(sorted(rows.items())) if many else rows
 

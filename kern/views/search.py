@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kern import plain
+from kern.errors import UsageError
 from kern.git import repository
 from kern.memory.entries import parse as parse_learnings
 from kern.memory.search import ranked
@@ -18,6 +19,8 @@ _LONGEST = 4000  # of one that is searched
 
 def shown(folder: Path, query: str, *, as_json: bool) -> str:
     """What `kern search` prints, the best first. Keys are stable."""
+    if not query.strip():
+        raise UsageError("nothing to look for", hint='kern search "retry of uploads"')
     every = [*_passages(Documents(repository.open_at(folder, reading=True).root))]
     texts = [f"{one['about']}\n{one['text']}" for one in every]
     hits = [every[at] for at in ranked(texts, query)[:_MOST]]

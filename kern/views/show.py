@@ -1,4 +1,4 @@
-"""`kern show`: the receipt of one task, from the journal, SPEC.md, the run files and git."""
+"""`kern show`: the receipt of one task, from the journal, SPEC.md and the run files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -7,11 +7,10 @@ from typing import Any
 
 from kern import plain
 from kern.git import repository
-from kern.git.repository import Repo
 from kern.journal import totals
-from kern.journal.history import Record, Spent, Task
+from kern.journal.history import Record, Task
 from kern.journal.sentences import format_record
-from kern.model import Stage
+from kern.model import Cost, Stage
 from kern.spec import order
 from kern.spec.file import Documents
 from kern.stages import record
@@ -32,8 +31,7 @@ def shown(folder: Path, words: str, *, as_json: bool) -> str:
 def snapshot(folder: Path, words: str) -> dict[str, Any]:
     """The receipt of one task. Keys are stable: they are what `--json` prints."""
     repo = repository.open_at(folder, reading=True)
-    past = recorded(repo)
-    parsed = Documents(repo.root).spec()[1]
+    past, parsed = recorded(repo), Documents(repo.root).spec()[1]
     texts = [task.text for task in parsed.tasks]
     removed = [text for text in past.tasks if text not in {*texts}]
     index = order.named(words, texts, removed)
@@ -51,7 +49,6 @@ def snapshot(folder: Path, words: str) -> dict[str, Any]:
         "answers": {
             str(stage): one.said for walk in walks for stage, one in _stages(walk, name).items()
         },
-        "files": _files(repo, own.commit) if own.commit else [],
         "folders": [str(walk.folder) for walk in walks],
     }
 
@@ -70,16 +67,6 @@ def _stages(scope: Scope, text: str) -> dict[Stage, StageRecord]:
     return {stage: one for stage, one in loaded.items() if one and one.key.text == text}
 
 
-def _files(repo: Repo, commit: str) -> list[str]:
-    """What the commit changed, as git lists it; nothing where git does not have it any more."""
-    how = ("show", "--format=", "--name-status", "--no-renames", "--end-of-options")
-    return (
-        repo.run("-c", "core.quotePath=false", *how, commit)[1]
-        .decode("utf-8", "replace")
-        .splitlines()
-    )
-
-
 # ---------------------------------------------------------------- in words
 
 
@@ -90,12 +77,13 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     yield plain.line("; ".join(filter(None, (end, facts["proved"]))), 700)
     yield f"SPEC.md line {facts['line']}" if facts["line"] else "no longer in SPEC.md"
     if facts["records"]:
-        yield str(Spent(**{name: facts[name] for name in Spent.__dataclass_fields__}))
-    look = [f"git show {facts['commit']}"] if facts["files"] else []
+        cost, tokens = Cost(facts["cost_usd"], facts["unpriced"]), sum(facts["tokens"].values())
+        used = f", {tokens:,} tokens" if tokens else ""
+        yield f"{cost}{used}, {plain.span(facts['seconds'])}"
+    look = [f"git show {facts['commit']}"] * bool(facts["commit"])
     sections: dict[str, Iterable[str]] = {
         **{f"Answer of {stage}": _end(reply) for stage, reply in facts["answers"].items()},
         "What happened": (row for one in facts["records"] for row in _happened(one)),
-        "Files": facts["files"],
         "Look": [*look, *facts["folders"]],
     }
     for title, every in sections.items():

@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from kern.fleet import work
 from kern.git import landing, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import Doing, History, Run, Task, fold
+from kern.journal.history import History, Run, Task
 from kern.journal.sentences import format_doing
-from kern.model import SPEC, Cost, Marker
+from kern.model import SPEC, Cost, Marker, Need
 from kern.pipeline import facts, place, table
 from kern.pipeline.facts import Situation
 from kern.pipeline.place import Place
@@ -23,9 +22,8 @@ from kern.spec import order
 from kern.spec.parse import Spec
 from kern.system import control, lock, workspace
 from kern.system.lock import Holder
-from kern.views.log import local, warn
+from kern.views import log, summary
 
-_FIRST = 'kern add "what is to be done"'
 _WAITS = "commit, stash or move what you have changed of the same files, then: kern"
 _LONG = 40  # tasks; of a longer SPEC.md those that are open
 
@@ -47,41 +45,30 @@ def snapshot(folder: Path) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints."""
     repo = repository.open_at(folder, reading=True)
     here, at, parsed = look(repo)
-    branch = repo.head().name
     holder, next_task = _holder(repo), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
-    past, run = _last(repo, branch, store.NIGHT)
-    if holder and not (run and run.run == holder.run):  # of a long night the beginning lies before
-        past, run = _last(repo, branch, 8 * store.NIGHT)
+    past = log.recorded(repo, size=4 * store.NIGHT)
+    own = [run for run in past.runs.values() if run.start.get("branch") == repo.head().name]
+    run = own[-1] if own else None
     on = bool(alive and holder and run and run.run == holder.run and run.exit is None)
     return {
         "root": str(repo.root),
-        "branch": branch,
+        "branch": repo.head().name,
         "folder": str(here.scope.folder),
         "holder": holder and {"pid": holder.pid, "host": holder.host, "alive": alive},
         "asked": "stop" if holder and control.asked(repo.git_dir, holder.run) else None,
         "waiting": landing.count_waiting(repo),
         "to_do": order.counts(parsed),
         "next": next_task.text if next_task else None,
-        "workers": [
-            {"worker": abs(number), **one._asdict()}
-            for number, one in (sorted(run.workers.items()) if run and on else ())
-        ],
+        "workers": [*_workers(run)] if run and on else [],
         "left": [] if on else _left(repo, parsed),
         "run": run and _run(run, on=on),
         "resume": str(table.resume(at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
         "held": [need._asdict() for need in order.holds(parsed)],
         "tasks": [*_tasks(parsed, past)],
-        "diagnostics": [asdict(one) for one in (*parsed.diagnostics, *order.faults(parsed))],
+        "diagnostics": [{"line": one.line, "message": one.message} for one in parsed.diagnostics],
     }
-
-
-def _last(repo: Repo, branch: str, size: int) -> tuple[History, Run | None]:
-    """What the journal's end holds, and the branch's last run; no plan."""
-    past = fold(store.load(store.place(repo.common_dir), warn, size=size))
-    own = [run for run in past.runs.values() if run.fact("branch") == branch and run.of("run")]
-    return past, own[-1] if own else None
 
 
 def _holder(repo: Repo) -> Holder | None:
@@ -98,17 +85,23 @@ def _left(repo: Repo, parsed: Spec) -> list[str]:
     return [task.text for task in parsed.tasks if work.branch(onto, task.key) in branches]
 
 
+def _workers(run: Run) -> Iterator[dict[str, Any]]:
+    for number, one in sorted(run.workers.items()):
+        text = format_doing(number, one, time.time())
+        yield {"worker": number, **one._asdict(), "text": text}
+
+
 def _run(run: Run, *, on: bool) -> dict[str, Any]:
     """The branch's run that is under way, else its last: what it came to so far."""
     seconds = round(max((time.time() if on else run.ended) - run.began, 0.0), 3)
-    most = next(iter(run.of("run"))).get("max_cost")
+    most = run.start.get("max_cost")
     return {**totals.of_run(run), "seconds": seconds, "under_way": on, "max_cost": most}
 
 
 def _tasks(parsed: Spec, past: History) -> Iterator[dict[str, Any]]:
     blocker = order.blockers(parsed)
     for number, task in enumerate(parsed.tasks, 1):
-        spent = past.tasks.get(task.text, Task()).spent
+        cost = past.tasks.get(task.text, Task()).cost
         yield {
             "number": number,
             "line": task.line,
@@ -117,8 +110,8 @@ def _tasks(parsed: Spec, past: History) -> Iterator[dict[str, Any]]:
             "text": task.text,
             "attempts": task.attempts,
             "blocker": (blocker(task) or None) if task.marker is Marker.PENDING else None,
-            "cost_usd": spent.cost_usd,
-            "unpriced": spent.unpriced,
+            "cost_usd": cost.usd,
+            "unpriced": cost.unpriced,
         }
 
 
@@ -126,14 +119,9 @@ def _tasks(parsed: Spec, past: History) -> Iterator[dict[str, Any]]:
 
 
 def _lines(state: Mapping[str, Any], everything: bool) -> Iterator[str]:
-    counts, tasks = state["to_do"], state["tasks"]
-    more = {"need you": len(state["help"]), "held": len(state["held"])}
-    rest = "".join(f", {count} {what}" for what, count in more.items() if count)
+    tasks, long = state["tasks"], len(state["tasks"]) > _LONG and not everything
     yield f"{state['root']}, branch {state['branch']}"
-    # SPEC.md does not tell of them.
-    apart = len(state["left"]) + sum(bool(one["worker"]) for one in state["workers"])
-    busy = f"{counts['active'] + apart} in progress, {max(counts['pending'] - apart, 0)} pending"
-    yield f"{counts['done']} done, {busy}{rest}"
+    yield _counts(state)
     yield from _under_way(state)
     for task in state["left"]:
         yield f"in a worktree: {plain.line(task, 140)}; the next kern -j goes on with it"
@@ -144,21 +132,30 @@ def _lines(state: Mapping[str, Any], everything: bool) -> Iterator[str]:
     if state["resume"] and not (state["holder"] and state["holder"]["alive"]):
         yield f"next: {state['resume']}"
     yield ""
-    if len(tasks) > _LONG and not everything:
-        tasks = [task for task in tasks if task["marker"] != Marker.DONE]
-    yield from map(_line, tasks)
-    if hidden := len(state["tasks"]) - len(tasks):
-        yield f"and {hidden} that are done: kern status --all"
-    if not state["tasks"] and not state["diagnostics"]:
-        yield f"no task in {SPEC} yet: {_FIRST}"
-    for title, key in (("needs you:", "help"), ("held:", "held")):
-        yield from ("", title) if state[key] else ()
-        for one in state[key]:
-            yield f"{one['number']:4}  {plain.line(one['why'], 400)}"
-            yield f"      {one['do']}"
+    yield from (_line(task) for task in tasks if not long or task["marker"] != Marker.DONE)
+    if long:
+        yield f"and {state['to_do']['done']} that are done: kern status --all"
+    if not tasks and not state["diagnostics"]:
+        yield f'no task in {SPEC} yet: kern add "what is to be done"'
+    sections = {"needs you": state["help"], "held": state["held"]}
+    rows = {title: (summary.need(Need(**one)) for one in sections[title]) for title in sections}
+    yield from (text for text, _ in summary.sections(rows))
     for fault in state["diagnostics"]:
         yield f"line {fault['line']}: {plain.line(fault['message'])}"
     yield from ("", f"run files: {state['folder']}")
+
+
+def _counts(state: Mapping[str, Any]) -> str:
+    counts, workers = state["to_do"], sum(bool(one["worker"]) for one in state["workers"])
+    apart = len(state["left"]) + workers  # SPEC.md does not tell of them
+    parts = {
+        "done": counts["done"],
+        "in progress": counts["active"] + apart,
+        "pending": max(counts["pending"] - apart, 0),
+    }
+    more = {"need you": len(state["help"]), "held": len(state["held"])}
+    parts |= {what: count for what, count in more.items() if count}
+    return ", ".join(f"{count} {what}" for what, count in parts.items())
 
 
 def _under_way(state: Mapping[str, Any]) -> Iterator[str]:
@@ -173,15 +170,11 @@ def _under_way(state: Mapping[str, Any]) -> Iterator[str]:
     how = "run in progress" if on else "kern is busy, but no run is in progress"
     asked = "; stops after the stages in progress" if state["asked"] else ""
     yield f"{how}: pid {holder['pid']}{asked}"
-    for one in state["workers"]:
-        doing = Doing(*(one[name] for name in Doing._fields))
-        since = f"{local(doing.since)} ({doing.lasts(time.time())})"
-        task = f" of {plain.line(doing.task, 100)}" if doing.task else ""
-        yield f"  {format_doing(one['worker'], doing)}{task} since {since}"
+    yield from (f"  {one['text']}" for one in state["workers"])
 
 
 def _spent(run: Mapping[str, Any]) -> str:
-    which = "this run" if run["under_way"] else f"the last run, {local(run['began'])}"
+    which = "this run" if run["under_way"] else f"the last run, {log.local(run['began'])}"
     code = "" if run["exit"] in (None, 0) else f", exit {run['exit']}"
     cost = f"{Cost(run['cost_usd'], run['unpriced'])}, " if run["stages"] else ""
     return f"{which}: {run['done']} done, {cost}{plain.span(run['seconds'])}{code}"
@@ -189,11 +182,7 @@ def _spent(run: Mapping[str, Any]) -> str:
 
 def _line(task: Mapping[str, Any]) -> str:
     cost, why = Cost(task["cost_usd"], task["unpriced"]), plain.line(task["blocker"] or "", 120)
-    details = {
-        plain.count(task["attempts"], "attempt"): task["attempts"],
-        str(cost): cost != Cost(),
-        why: why and why != order.OPEN_SUBTASKS,
-    }
-    parts = "; ".join(text for text, is_shown in details.items() if is_shown)
-    margin, tail = "  " * task["depth"], f"  ({parts})" if parts else ""
+    parts = [plain.count(task["attempts"], "attempt")] * bool(task["attempts"])
+    parts += [str(cost)] * (cost != Cost()) + [why] * (why not in ("", order.OPEN_SUBTASKS))
+    margin, tail = "  " * task["depth"], f"  ({'; '.join(parts)})" if parts else ""
     return f"{task['number']:4}  {margin}[{task['marker']}] {plain.line(task['text'], 140)}{tail}"

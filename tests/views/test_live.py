@@ -103,10 +103,9 @@ def test_a_pipe_gets_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe.truncate(0)
     for _ in range(200):
         console.tick(0.0, 130.0)
-    (beat,) = pipe.getvalue().replace("\0", "").splitlines()
-    assert re.fullmatch(
-        r"\S+ \S+ stage 2/3 implement, attempt 2 for 0 s, no sign of life for 2 min 10 s", beat
-    )
+    stage, figures = pipe.getvalue().replace("\0", "").splitlines()
+    assert re.fullmatch(r"\S+ \S+ stage 2/3 implement, attempt 2, 0 s: add a greeting", stage)
+    assert "no sign of life for 2 min 10 s · $1.20 of $5.00 · 0 of 3 done" in figures
 
 
 def test_of_a_workers_records_only_what_tells_is_said() -> None:

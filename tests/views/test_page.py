@@ -138,7 +138,7 @@ def of_many() -> list[dict[str, Any]]:
 
 def test_many_at_once_are_one_run_with_a_lane_for_each_worker() -> None:
     (run,) = fold(of_many()).runs.values()
-    assert (run.fact("root"), run.exit) == ("/home/me/project", 0)
+    assert (run.start["root"], run.exit) == ("/home/me/project", 0)
     root = shown(of_many())
     assert [words(row) for row in marked(root, "row")] == ["landing", "worker 1", "worker 2"]
 

@@ -19,7 +19,7 @@ from kern.events import Event
 from kern.journal import store
 from kern.model import Cost, Need, Outcome, Result, Stage
 from kern.views import log
-from kern.views.live import Console
+from kern.views.live import Console, picture
 from tests.conftest import Git, Kern
 
 SCREENS = Path(__file__).parent / "screens"
@@ -258,7 +258,7 @@ def test_what_is_under_way_below(
         console.of_worker(record)
     monkeypatch.setattr(time, "monotonic", lambda: 2467.0)
     screen = Terminal(width=width, file=io.StringIO(), highlight=False)
-    screen.print(console.under_way(75.0), console.figures(130.0), sep="\n")
+    screen.print(picture(*console.doing(75.0), *console.calls, console.figures(130.0)))
     text = screen.file.getvalue()  # type: ignore[attr-defined]
     lines = (f"{line.rstrip()}\n" for line in text.splitlines())
     check(f"live-{name}-{width}.txt", "".join(lines), request)
