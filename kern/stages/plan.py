@@ -30,7 +30,6 @@ MOST_TASKS = 50
 LONGEST = 600  # characters of a learning
 _KEPT = (Kind.GATE, Kind.JUDGE, Kind.AFTER)  # of the notes; the others are kern's to write
 _MOST_TOLD = 3000  # characters of finished tasks
-_MOST_OF_A_NOTE = 600  # characters
 _TITLE = r"\ufeff?(?:# .*(?:\n|\Z))?"
 # In a quote it would be a diagnostic: a check that silently does not count is worse.
 _NEARLY_CHECK = r"(?im)^(\W{0,2}(?:gate|judge)s?\b)"
@@ -101,13 +100,10 @@ class Planner:
     def _finished(self, there: str) -> dict[str, str | Sequence[str]]:
         """The tasks that are done, each with what was asked about it and answered."""
         done = (task for task in self.documents.spec()[1].tasks if task.marker is Marker.DONE)
+        asked = ((task.text, task.of(Kind.QUESTION, Kind.ANSWER)) for task in done)
         tasks = [
-            f"- {plain.line(task.text)}"
-            + "".join(
-                f"\n  {note.kind}: {plain.line(note.text, _MOST_OF_A_NOTE)}"
-                for note in task.of(Kind.QUESTION, Kind.ANSWER)
-            )
-            for task in done
+            "\n  ".join([f"- {text}", *(f"{note.kind}: {note.text}" for note in notes)])
+            for text, notes in asked
         ]
         used = (one for one in entries.parse(there).entries if not one.retired)
         return {
