@@ -309,6 +309,7 @@ def ask(
 ) -> Talk:
     """One call by kern, as a stage makes it, but for another try. `most`: seconds."""
     events: list[Event] = []
+    (root.parent / "scratch").mkdir(exist_ok=True)
     caller = Caller(
         root=root,
         scope=workspace.scope(root, "main"),
