@@ -62,7 +62,7 @@ def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Pat
     """
     base, notice = _base(root, temporary.resolve())  # behind a link on macOS
     if not os.environ.get("KERN_DIR"):
-        own_folder(base.parent, create=create)
+        own_folder(base.parent, loose=base.parent.name == "claude", create=create)
     own_folder(base, parents=True, create=create)
     project = _project(base, root, create=create)
     folder = base
@@ -75,7 +75,7 @@ def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Pat
 def _base(root: Path, temporary: Path) -> tuple[Path, str]:
     if not (moved := os.environ.get("KERN_DIR")):
         base, own = (temporary / name / "kern" for name in ("claude", f"claude-{os.getuid()}"))
-        if _is_safe(base.parent) and _is_safe(base):
+        if _is_safe(base.parent, loose=True) and _is_safe(base):
             return base, ""
         return own, f"{base.parent} {_UNSAFE}: using {own} instead"
     base = Path(moved).expanduser().absolute()
@@ -86,21 +86,23 @@ def _base(root: Path, temporary: Path) -> tuple[Path, str]:
     return base, ""
 
 
-def _is_safe(folder: Path) -> bool:
+def _is_safe(folder: Path, *, loose: bool = False) -> bool:
     """Whether files of ours may go there, or it does not exist yet."""
     try:
         status = folder.lstat()
     except OSError as exc:
         return isinstance(exc, FileNotFoundError)
-    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-    return is_own and not status.st_mode & 0o022
+    others = status.st_mode & 0o022 and not (loose and status.st_mode & stat.S_ISVTX)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not others
 
 
-def own_folder(folder: Path, *, parents: bool = False, create: bool = True) -> None:
+def own_folder(
+    folder: Path, *, loose: bool = False, parents: bool = False, create: bool = True
+) -> None:
     if create:
         with reported(folder), contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
-    if not _is_safe(folder):
+    if not _is_safe(folder, loose=loose):
         what = f"the output folder {folder} {_UNSAFE}"
         raise UsageError(what, hint=f"remove it, or {_ELSEWHERE}")
 
