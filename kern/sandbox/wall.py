@@ -127,12 +127,10 @@ def mountable(candidates: Iterable[Mount], places: Mapping[Path, Path]) -> list[
 
 def seen(path: Path, places: Mapping[Path, Path]) -> Path:
     """Where a child sees what lies there, or below one of the places."""
-    ways = (
-        place / path.relative_to(real)
-        for real, place in places.items()
-        if path.is_relative_to(real)
-    )
-    return next(ways, path)
+    for real, place in places.items():
+        if path.is_relative_to(real):
+            return place / path.relative_to(real)
+    return path
 
 
 def named(text: str, places: Mapping[Path, Path]) -> str:
@@ -201,7 +199,8 @@ def _linked(home: Path, root: Path) -> Iterator[Path]:
         real = Path(os.path.realpath(root / name))
         python = Path(os.path.realpath(real / "bin/python"))
         if real.name == "node_modules" or (real / "pyvenv.cfg").exists():
-            yield real
+            if (root / name).is_symlink():
+                yield real
             if python.parent.name == "bin" and python.is_file():
                 yield installation(python.parent, home, root)
 
