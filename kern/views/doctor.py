@@ -160,17 +160,7 @@ def _sandbox(here: Here) -> Iterator[Check]:
                 yield from inside.login(sandbox, program)
 
 
-def _trust(here: Here) -> Iterator[Check]:
-    started = trust.started(here.repo, here.settings, here.spec, here.crew)
-    holds = partial(isolation.holds, here.repo, preflight.person_settings(here.repo.root))
-    if new := trust.questions(here.repo, started, holds):
-        detail = f"kern will show {plain.count(len(new), 'line')} and ask"
-        yield Check("trust", detail, advice="kern, which asks")
-    else:
-        yield Check("trust", "nothing is started outside of a sandbox that you have not seen")
-
-
 _CHECKS: dict[str, Callable[[Here], Iterator[Check]]] = {
     **{"kern": _kern, "repository": _repository, SPEC: _tasks, FILE: _gates},
-    **{"prompts": _prompts, "agent": _agents, "sandbox": _sandbox, "trust": _trust},
+    **{"prompts": _prompts, "agent": _agents, "sandbox": _sandbox},
 }

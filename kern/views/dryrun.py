@@ -13,7 +13,6 @@ from kern.model import Stage, Tier
 from kern.models import Choice
 from kern.pipeline import isolation, preflight, table
 from kern.pipeline.place import Place
-from kern.pipeline.preflight import tried
 from kern.pipeline.site import Options
 from kern.spec import notes, order
 from kern.spec.parse import Task, is_experiment
@@ -30,6 +29,7 @@ _AFTER_ALL = {
 
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     repo, _, parsed, settings = preflight.prepare(folder, reading=True)
+    preflight.demand(preflight.of_repository(repo))
     forms = prompts.templates(repo.root, replace(settings, picked=options.models))
     here, at, _ = status.look(repo)
     key = at.wanted(parsed, options.task) if options.task else None
@@ -57,23 +57,17 @@ def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
 
 
 def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
-    """Where it would work, and whether it would begin."""
+    """Where it would work. Raises UsageError where a run would."""
     repo, several = here.repo, bool(options.jobs or options.scheduler)
     yield f"{repo.root}, branch {repo.head().name}"
     yield f"run files: {here.scope.folder}"
-    if branch := repo.head().branch:
-        yield preflight.lands(repo, branch)
+    yield preflight.lands(repo, repo.head().name)
     if several:
         yield f"at once: {told(options.jobs, options.scheduler)}"
     who = "workers" if several else "tasks"
     sandbox = isolation.foreseen(repo, preflight.person_settings(repo.root))
     apart = several or isolation.rooms(sandbox, repo, settings)
-    changes = tried("", lambda: preflight.yours(repo, who, apart=apart))
-    needed = (*preflight.of_repository(repo), changes)
-    if refusal := next((check.fault for check in needed if check.fault), None):
-        yield f"a run would refuse to start: {refusal}\n  hint: {refusal.hint}"
-    else:
-        yield changes.detail
+    yield preflight.yours(repo, who, apart=apart)
 
 
 def _task(task: Task, mode: Tier, do: table.Do, gates: Sequence[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 nothing that is loaded, readable on a phone, in the dark and on paper. `page.html` lays it out.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,12 +14,12 @@ from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import totals
-from kern.journal.history import GATE, NEEDY, History, Record, Run, Story, moment
+from kern.journal.history import GATE, History, Record, Run, Story, moment
 from kern.journal.sentences import format_record
-from kern.model import Aide, Cost, Marker, Need, Stage
+from kern.model import Aide, Cost, Marker, Stage
 from kern.spec import notes, order
 from kern.spec.file import Documents
-from kern.spec.parse import Kind
+from kern.spec.parse import Kind, parse
 from kern.views import summary
 from kern.views.log import local, recorded
 
@@ -50,13 +51,10 @@ def gathered(folder: Path, since: str) -> History:
 
 
 def _stand(project: Repo, history: History) -> None:
-    """As SPEC.md has it now; where that cannot be read the journal's word counts."""
-    try:
+    """As SPEC.md has it now, as far as that can be read."""
+    parsed = parse("")
+    with contextlib.suppress(KernError):
         parsed = Documents(project.root).spec()[1]
-    except KernError:
-        needy = history.ended(*NEEDY)
-        history.needs = tuple(Need(0, 0, one.task, one.detail, "kern status") for one in needy)
-        return
     history.needs, history.held = order.needs(parsed), order.holds(parsed)
     for one in parsed.tasks:
         if task := history.tasks.get(one.text):

@@ -103,8 +103,8 @@ def _body(history: History, *, full: bool = False) -> Iterator[Row]:
         "Needs you": map(need, history.needs),
         "Held": map(need, history.held),
         "Done": _done(done),
-        "Tried, did not work": _rows(_name(one.task) for one in history.ended("concluded")),
-        "Split into subtasks": _rows(_name(one.task) for one in history.ended("decomposed")),
+        "Tried, did not work": _rows(one.task for one in history.ended("concluded")),
+        "Split into subtasks": _rows(one.task for one in history.ended("decomposed")),
         "Failed attempts, with the work of each": _tried(history),
         "Runs that ended early": _errors(history, full=full),
     }
@@ -112,7 +112,7 @@ def _body(history: History, *, full: bool = False) -> Iterator[Row]:
         needy = {one.task for one in (*history.needs, *history.held)}
         left = (one for one in history.tasks.values() if one.open and one.task not in needy)
         parts |= {
-            "Open": _rows(f"{_name(one.task)}: {one.state}" for one in left),
+            "Open": _rows(f"{one.task}: {one.state}" for one in left),
             "Learned": _rows(str(one.get("text") or "") for one in history.of("learning")),
         }
     yield from sections(parts)
