@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kern import models, plain, toml
 from kern.model import HIDDEN, Aide, Role, Stage
-from kern.models import Choices, Endpoint
+from kern.models import Choice, Choices, Endpoint
 
 FILE = "kern.toml"
 PERSON = "~/.config/kern/config.toml"
@@ -25,6 +25,10 @@ OPENS = ("read", "write", "env", "devices", "network")  # what [sandbox] may nam
 _GATE_S = 600.0
 _SCOPES = ("run", "task")
 _MARGIN = 0.01  # US dollars: an agent is not started for less
+_UNITS = {  # by the end of a field's name: for how little nothing is begun, and what is said then
+    "": (_MARGIN, "budget is used up: ${:.2f} of ${:.2f}"),
+    "_tokens": (1, "tokens are used up: {:,.0f} of {:,.0f}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +72,17 @@ class Budget(Spent):
 
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
-        for what, most, used in self._bounds(spent, ""):
-            if used > most - _MARGIN:
-                return f"the {what}'s budget is used up: ${used:.2f} of ${most:.2f}"
-        for what, most, used in self._bounds(spent, "_tokens"):
-            if used >= most:
-                return f"the {what}'s tokens are used up: {used:,.0f} of {most:,.0f}"
+        for unit, (least, form) in _UNITS.items():
+            for what, most, used in self._bounds(spent, unit):
+                if most - used < least:
+                    return f"the {what}'s {form.format(used, most)}"
         return ""
 
-    def left(self, spent: Spent) -> float:
-        """US dollars for the next stage; 0: no bound."""
-        rests = [most - used for _, most, used in self._bounds(spent, "")]
+    def left(self, spent: Spent, unit: str = "") -> float:
+        """For the next stage; 0: no bound."""
+        rests = [most - used for _, most, used in self._bounds(spent, unit)]
+        rests += [self.stage_tokens] if unit and self.stage_tokens else []
         return round(max(min(rests), _MARGIN), 4) if rests else 0
-
-    def left_tokens(self, spent: Spent) -> float:
-        rests = [most - used for _, most, used in self._bounds(spent, "_tokens")]
-        rests += [self.stage_tokens] if self.stage_tokens else []
-        return max(min(rests), 1) if rests else 0
 
     def _bounds(self, spent: Spent, unit: str) -> list[tuple[str, float, float]]:
         """Of the run and of the task: what may be spent, and what is."""
@@ -108,7 +106,6 @@ class Worktree:
 @dataclass(frozen=True, slots=True)
 class Settings:
     gates: tuple[Gate, ...] = ()
-    timeouts: Mapping[Role, float] = field(default_factory=dict)  # of agents; see `total`
     models: Choices = field(default_factory=dict)
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
@@ -126,7 +123,8 @@ class Settings:
 
     def total(self, role: Role) -> float:
         """The time-out of an agent's process as a whole, seconds; 0: none."""
-        return self.timeouts.get(role, TOTAL[role])
+        own = self.models.get(role, Choice()).timeout
+        return TOTAL[role] if own is None else own
 
     @property
     def patience(self) -> float:
@@ -143,8 +141,8 @@ class Settings:
 # ---------------------------------------------------------------- what a file may say
 
 
-_SINGLE: toml.Rows = {
-    "agents": lambda got, where: models.AGENTS(models.ONCE(got, where), where),
+_SINGLE = {
+    "agents": models.AGENTS,
     "max_wait": toml.seconds,
     "keep": toml.texts("paths"),
     "strict_tests": toml.flag,
@@ -156,8 +154,6 @@ _GATE = toml.command(
     again=toml.one_of([0, 1]),
     red=toml.one_of(["known"], 'red = "known"'),
 )
-
-
 _USD = toml.value(
     "US dollars; 0 for no bound",
     toml.is_amount,
@@ -167,16 +163,16 @@ _TOKENS = toml.value("a number of tokens; 0 for no bound", toml.is_amount, "5_00
 # Within the working tree: what lies elsewhere is none of a worktree's.
 _PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
 _PATHS = toml.texts("paths within the repository", _PATH, 'copy = [".env", "conf/local.yml"]')
-_ROWS: toml.Rows = {
+_SHAPE = {
     **_SINGLE,
-    "gates": toml.each(_GATE),
+    "gates": {"*": _GATE},
     "stages": models.BY_ROLE,
-    "max_cost": toml.table(dict.fromkeys(_SCOPES, _USD)),
-    "max_tokens": toml.table(dict.fromkeys((*_SCOPES, "stage"), _TOKENS)),
-    "worktree": toml.table({"copy": _PATHS, "setup": toml.text}),
+    "max_cost": dict.fromkeys(_SCOPES, _USD),
+    "max_tokens": dict.fromkeys((*_SCOPES, "stage"), _TOKENS),
+    "worktree": {"copy": _PATHS, "setup": toml.text},
     "commands": models.COMMANDS,
-    "sandbox": toml.table(dict.fromkeys(OPENS, toml.texts("texts"))),
-    "agent": toml.table({"http": models.endpoint}, 'agents = ["NAME"]'),
+    "sandbox": dict.fromkeys(OPENS, toml.texts("texts")),
+    "agent": {"http": models.endpoint},
 }
 
 
@@ -187,14 +183,12 @@ _AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
     data = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
-    http, stages = settings.get("agent", {}).get("http"), settings.get("stages", {})
-    timeouts = {role: row.pop("timeout") for role, row in stages.items() if "timeout" in row}
+    settings = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _SHAPE)
+    http, gates = settings.get("agent", {}).get("http"), settings.get("gates", {})
     tokens = {f"{what}_tokens": most for what, most in settings.get("max_tokens", {}).items()}
     return Settings(
-        gates=tuple(Gate(name, **row) for name, row in settings.get("gates", {}).items()),
-        timeouts=timeouts,
-        models={role: models.Choice(**row) for role, row in stages.items() if row},
+        gates=tuple(Gate(name, row.pop("run"), **row) for name, row in gates.items()),
+        models={role: Choice(**row) for role, row in settings.get("stages", {}).items()},
         budget=Budget(**settings.get("max_cost", {}), **tokens),
         commands=settings.get("commands", {}),
         asks=settings.get("sandbox", {}),

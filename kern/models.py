@@ -27,16 +27,14 @@ class Choice:
     model: str = ""
     effort: str = ""
     agent: str = ""
+    timeout: float | None = None  # seconds; kern.toml alone says it
 
     def over(self, other: "Choice") -> "Choice":
         """A model and an effort are those of the agent for which they were named."""
         if self.agent not in ("", other.agent):
             return self
-        return replace(
-            other,
-            model=self.model or other.model,
-            effort=self.effort or other.effort,
-        )
+        model, effort = self.model or other.model, self.effort or other.effort
+        return replace(other, model=model, effort=effort)
 
     def said(self, usual: str) -> str:
         """`usual`: the agent that need not be named."""
@@ -65,28 +63,14 @@ def told(by: Mapping[Role, str]) -> str:
 MODEL = toml.matching(r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}", "a model's name", 'model = "opus"')
 _NAME = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
 AGENT = toml.matching(_NAME, "an agent's name", 'agent = "NAME"')
-_NAMES = 'agents = ["NAME"]; the first runs, the others stand in for it'
-ONCE = toml.value(
-    "a list of names, each once",
-    lambda got: isinstance(got, list) and len({*map(str, got)}) == len(got),
-    _NAMES,
-)
-AGENTS = toml.texts("names", _NAME, _NAMES)
+AGENTS = toml.texts("names", _NAME, 'agents = ["NAME"]; the first runs, the others stand in for it')
 EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
 FIELDS = {"model": MODEL, "effort": EFFORT, "agent": AGENT}
 
 
-_WORDS = toml.value(
-    "a list of words, the program first",
-    lambda got: (
-        isinstance(got, list)
-        and got[:1] not in ([], [""])
-        and all(isinstance(one, str) and "\0" not in one for one in got)
-    ),
-    '["llm", "{model}"]',
-)
-BY_ROLE = toml.table(dict.fromkeys(ROLES, toml.table({**FIELDS, "timeout": toml.seconds})))
-COMMANDS = toml.each(lambda got, where: tuple(_WORDS(got, where)))
+BY_ROLE = {role: {**FIELDS, "timeout": toml.seconds} for role in ROLES}
+_WORDS = toml.texts("words, the program first", hint='["llm", "{model}"]')
+COMMANDS = {"*": lambda got, where: _WORDS(got or None, where)}
 
 
 def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
@@ -94,17 +78,14 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
     it, but for all roles where it names none. Raises UsageError.
     """
     choices: dict[Role, Choice] = {}
-    rows = ("model", models, THINKING, MODEL), ("agent", agents, ROLES, AGENT)
-    for option, words, usual, reader in rows:
+    for field, words, usual in ("model", models, THINKING), ("agent", agents, ROLES):
         for word in sorted(words, key=lambda one: "=" in one):
             named, equals, name = word.rpartition("=")
+            value = {field: FIELDS[field](name, f"--{field}")}
             roles = [role for role in ROLES if role == named] if equals else usual
             if not roles:
-                raise UsageError(
-                    f"--{option}: no agent of kern is named {plain.line(named, 80)!r}",
-                    hint=f"one of {', '.join(ROLES)}; say: --{option} commit=NAME",
-                )
-            value = {option: reader(name, f"--{option}")}
+                what = f"--{field}: no agent of kern is named {plain.line(named, 80)!r}"
+                raise UsageError(what, hint=f"one of {', '.join(ROLES)}: --{field} commit=NAME")
             choices |= {role: replace(choices.get(role, Choice()), **value) for role in roles}
     return choices
 
@@ -131,26 +112,24 @@ class Endpoint:
         return (line,) if self.theirs else ()
 
 
-_ENDPOINT = toml.table(
-    {
-        "url": toml.matching(
-            _URL,
-            "an http or https URL, with no password in it",
-            f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"',
-        ),
-        "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
-        "key": toml.matching(
-            _VARIABLE,
-            "the name of a variable of the environment, and not the key itself",
-            'key = "OPENAI_API_KEY"',
-        ),
-    }
-)
+_ENDPOINT = {
+    "url": toml.matching(
+        _URL,
+        "an http or https URL, with no password in it",
+        f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"',
+    ),
+    "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
+    "key": toml.matching(
+        _VARIABLE,
+        "the name of a variable of the environment, and not the key itself",
+        'key = "OPENAI_API_KEY"',
+    ),
+}
 
 
 def endpoint(got: Any, where: str) -> Endpoint:
     """The table, as the person's own: see `theirs`."""
-    row = _ENDPOINT(got, where)
+    row = toml.fitted(_ENDPOINT, got, where)
     if "url" not in row:
         raise UsageError(f"{where}.url is missing", hint=_EXAMPLE)
     return Endpoint(**{**row, "url": re.sub(r"(/chat/completions)?/*$", "", row["url"])})

@@ -46,16 +46,14 @@ class Person:
 
 _HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
 _HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
-_ROWS: toml.Rows = {
-    "sandbox": toml.table(
-        {
-            **dict.fromkeys(OPENS, toml.texts("texts")),
-            "network": toml.texts("hosts", _HOST, _HOSTS),
-        }
-    ),
-    "agent": toml.table({"http": models.endpoint}),
+_SHAPE = {
+    "sandbox": {
+        **dict.fromkeys(OPENS, toml.texts("texts")),
+        "network": toml.texts("hosts", _HOST, _HOSTS),
+    },
+    "agent": {"http": models.endpoint},
     "notify": toml.text,
-    "hidden": toml.each(toml.command(folder=toml.text)),
+    "hidden": {"*": toml.command(folder=toml.text)},
 }
 
 
@@ -66,9 +64,9 @@ def mode(value: str, where: str) -> Mode:
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
-    settings = toml.read(data, origin, _ROWS)
+    settings = toml.read(data, origin, _SHAPE)
     hidden = {
-        top: Gate("hidden", row["command"], strict=True, hidden=row.get("folder", ""))
+        top: Gate("hidden", row["run"], strict=True, hidden=row.get("folder", ""))
         for top, row in settings.get("hidden", {}).items()
     }
     http = settings.get("agent", {}).get("http")
@@ -84,8 +82,7 @@ def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         mine: tuple[str, ...] = getattr(own, key) or ()
         if key == "network" and own.network is None:  # all is open but this machine
             names = tuple(one for one in names if re.match(_LOCAL, one))
-        folders = tuple(f"{one.rstrip('/')}/" for one in mine)
-        new = [one for one in names if not f"{one.rstrip('/')}/".startswith(folders)]
+        new = [one for one in names if one not in mine]
         if new and "*" not in mine:
             line = f"{key} = {plain.data([*mine, *new], indent=None)}"
             yield (

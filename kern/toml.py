@@ -13,7 +13,8 @@ from kern.errors import UsageError
 
 # What a value means, by where it stands (`kern.toml: max_wait`). Raises UsageError.
 Read = Callable[[Any, str], Any]
-Rows = Mapping[str, Read]
+# A table by its names, each with the shape of what stands there; `*`: of any other name.
+Shape = Read | Mapping[str, Any]
 _MOST = 1e9  # of any number
 _HINT = "kern help settings"
 
@@ -24,7 +25,7 @@ def gone(kind: str, word: str) -> str:
     return str(rows[kind].get(word, ""))
 
 
-def read(data: bytes | str, origin: str, rows: Rows) -> dict[str, Any]:
+def read(data: bytes | str, origin: str, shape: Shape) -> dict[str, Any]:
     """What the file says. Raises UsageError that names it, and the setting."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
@@ -32,46 +33,36 @@ def read(data: bytes | str, origin: str, rows: Rows) -> dict[str, Any]:
     except (ValueError, RecursionError) as exc:  # also of bytes that are no text, of endless digits
         what = f"{origin} is not valid TOML: {plain.line(str(exc))}"
         raise UsageError(what, hint=f"edit {origin}") from None
-    settings: dict[str, Any] = table(rows)(parsed, f"{origin}:")
+    settings: dict[str, Any] = fitted(shape, parsed, f"{origin}:")
     return settings
 
 
-def table(rows: Rows, hint: str = _HINT) -> Read:
-    """A table with settings of these names."""
-
-    def reader(got: Any, where: str) -> dict[str, Any]:
-        if not isinstance(got, dict):
-            raise UsageError(f"{where} must be a table", hint=hint)
-        result = {}
-        for key, one in got.items():
-            name = f"{where}{' ' if where.endswith(':') else '.'}{key}"
-            if key not in rows:
-                if instead := gone("settings", key):
-                    raise UsageError(f"{name} is gone", hint=instead)
-                raise UsageError(f"{name} is no setting", hint=f"known there: {', '.join(rows)}")
-            result[key] = rows[key](one, name)
-        return result
-
-    return reader
+def fitted(shape: Shape, got: Any, where: str) -> Any:
+    if not isinstance(shape, Mapping):
+        return shape(got, where)
+    if not isinstance(got, dict):
+        raise UsageError(f"{where} must be a table", hint=_HINT)
+    result = {}
+    for key, value in got.items():
+        name = f"{where}{' ' if where.endswith(':') else '.'}{key}"
+        if (below := shape.get(key, shape.get("*"))) is None:
+            if instead := gone("settings", key):
+                raise UsageError(f"{name} is gone", hint=instead)
+            raise UsageError(f"{name} is no setting", hint=f"known there: {', '.join(shape)}")
+        result[key] = fitted(below, value, name)
+    return result
 
 
-def each(reader: Read) -> Read:
-    """A table of any names."""
-    return lambda got, where: table(dict.fromkeys(got if isinstance(got, dict) else (), reader))(
-        got, where
-    )
-
-
-def command(**more: Read) -> Read:
+def command(**more: Shape) -> Read:
     """A command, alone or in a table with what `more` names."""
-    rows = table({"run": text, **more})
 
     def reader(got: Any, where: str) -> dict[str, Any]:
-        row = rows(got if isinstance(got, dict) else {"run": got}, where)
-        if not row.get("run"):
+        row = got if isinstance(got, dict) else {"run": got}
+        settings: dict[str, Any] = fitted({"run": text, **more}, row, where)
+        if not settings.get("run"):
             what = f'{where} must be a command, like "make check", or {{ run = "a command", … }}'
             raise UsageError(what, hint=_HINT)
-        return {"command": row.pop("run"), **row}
+        return settings
 
     return reader
 

@@ -91,22 +91,18 @@ def plan(
     review: Annotated[bool, Option("--review", help="What is missing of the goal?")] = False,
     improve: Annotated[bool, Option("--improve", help="Propose one improvement.")] = False,
     yes: options.Yes = False,
-    model: options.Model = None,
-    agent: options.Agent = None,
     trust: options.Trusted = False,
 ) -> int:
     """Let an agent compare a goal with the code, and add the tasks."""
     from kern.cli import plan as planning
     from kern.cli.asking import leave
-    from kern.models import of_options
     from kern.pipeline.site import Options
     from kern.stages.plan import Mode
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
-    chosen = Options(models=of_options(model or (), agent or ()), leave=leave(trust))
-    return planning.plan(Path.cwd(), goal, mode, chosen, yes=yes)
+    return planning.plan(Path.cwd(), goal, mode, Options(leave=leave(trust)), yes=yes)
 
 
 @app.command(rich_help_panel="Run")
@@ -141,11 +137,13 @@ def add(
 
 @app.command(rich_help_panel="Tasks")
 def answer(
-    task: Annotated[str, Argument(help="Number or part of its text; - : notify's JSON.")] = "",
+    task: Annotated[
+        str, Argument(metavar="TASK", help="As kern status has it; - : notify's JSON.")
+    ],
     text: options.Words = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Answer a question; without arguments, list them."""
+    """Answer a question, as kern status shows it."""
     from kern.cli import tasks
 
     with options.said(as_json):

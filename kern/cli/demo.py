@@ -47,7 +47,7 @@ def main() -> int:
     log = _git(root, "log", "--reverse", "--format=%h  %s", "--stat")
     refs = _git(root, "for-each-ref", "--format=%(refname:short)", "refs/kern/attempts")
     print(f"\nThe commits:\n\n{log}\nThe failed attempts, saved:\n\n{refs}")
-    again = f"  KERN_DIR={folder / 'kern'} {own_command()}"
+    again = f"  KERN_DIR={folder / 'kern'} {shlex.quote(sys.argv[0])}"
     print(f"The folder stays. Look around:\n\n  cd {root}\n{again} status\n{again} show 2")
     return code
 
@@ -67,14 +67,6 @@ def _at_home_in(home: Path) -> None:
         if name.endswith(("_CONFIG_DIR", "_CACHE_HOME", "_STATE_HOME")):  # an agent's, or anybody's
             del os.environ[name]
     os.environ["HOME"] = str(home)
-
-
-def own_command() -> str:
-    """What starts the kern that runs, wherever it is."""
-    program = os.path.abspath(sys.argv[0])
-    if os.path.basename(program) == "kern" and os.access(program, os.X_OK):
-        return shlex.quote(program)
-    return f"{shlex.quote(sys.executable)} -m kern"
 
 
 def sample(root: Path) -> None:

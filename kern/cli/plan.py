@@ -102,7 +102,7 @@ def _consulted(
 
 
 def learn(folder: Path, text: str, when: str) -> None:
-    """What a person teaches; what an entry says already is not written twice."""
+    """What a person teaches."""
     new = Entry("", plain.line(text, LONGEST), when=capture.when(when))
     if len(new.words) < 3 or len(new.text) > LONGEST // 2:
         raise UsageError(
@@ -113,11 +113,6 @@ def learn(folder: Path, text: str, when: str) -> None:
     with documents.alone():
         there = documents.read(LEARNINGS) or ""
         entries = parse_learnings(there).entries
-        if twin := capture.alike(new.text, entries):
-            raise UsageError(
-                f"{twin.id} says so already: {plain.line(twin.text, 160)}",
-                hint=f"{LEARNINGS} is a file that you can edit: a line for each entry",
-            )
         name = next(numbers(entries))
         documents.write(LEARNINGS, appended(there, [replace(new, id=name)]))
     print(f"{name} in {LEARNINGS}; review it and commit it")

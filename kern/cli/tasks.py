@@ -102,16 +102,9 @@ def undo(folder: Path, words: str) -> None:
 
 
 def answer(folder: Path, words: str, text: str) -> None:
-    """Below the open question of a task; without a task, what is asked."""
+    """Below the open question of a task."""
     documents = _to_answer(folder)
     _, parsed = documents.spec()
-    if not words:
-        for one in (questions := notes.waiting(parsed)):
-            print(f"{one.number:4}  {plain.line(one.task, 160)}\n      {plain.line(one.text)}")
-            print(f'      kern answer {one.number} "…"')
-        if not questions:
-            print("no task waits for an answer")
-        return
     index = order.named(words, [task.text for task in parsed.tasks])
     _take(documents, index + 1, parsed.tasks[index], text)
 
@@ -131,7 +124,7 @@ def _take(documents: Documents, number: int, task: Task, text: str) -> None:
     def apply(fresh: str, _: Spec, now: Task) -> str:
         if (noted := notes.pending(now)) is None:
             what = f"no question is open under: {plain.line(task.text)}"
-            raise UsageError(what, hint="kern answer lists the open questions")
+            raise UsageError(what, hint="kern status shows the open questions")
         if not typed:
             what = f"what is the answer? {notes.without_ref(noted.text)}"
             raise UsageError(what, hint=f'kern answer {number} "…"')
@@ -156,7 +149,7 @@ def take_notice(folder: Path) -> None:
         else:
             late.append(plain.line(question or name, 160))
     if late:
-        hint = "kern answer lists those that are"
+        hint = "kern status shows those that are"
         raise KernError(f"the question is not open any more: {'; '.join(late)}", hint=hint)
 
 

@@ -203,7 +203,7 @@ class Caller:
         kind, env = Kind.WORKER if works else Kind.READER, {**base, **git, **start.env, **own}
         confined = self.hold(kind, start.argv, env, agent=agent.name, room=room)
         place = self.scope.transcript(stage)
-        most = settings.budget.left_tokens(spent)
+        most = settings.budget.left(spent, "_tokens")
         watch = Watch(agent, stage, place, self.sink, self.tick, most)
         idle = waits.scaled(settings.idle)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds

@@ -5,7 +5,7 @@ import pytest
 from kern import toml
 from kern.errors import UsageError
 
-ROWS: toml.Rows = {"a": toml.table({"run": toml.text}), "time": toml.seconds}
+ROWS: toml.Shape = {"a": {"run": toml.text}, "time": toml.seconds}
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_without_a_word_and_a_terminal_all_is_listed_and_nothing_started(
     assert clone.git("for-each-ref") == before
 
 
-LOOKS = ("status --all", "-n -v", "doctor", "log", "report --html", "show 1", "path", "answer")
+LOOKS = ("status --all", "-n -v", "doctor", "log", "report --html", "show 1", "path")
 
 
 def test_what_only_looks_starts_nothing(clone: Clone, kern: Kern) -> None:
