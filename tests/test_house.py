@@ -12,9 +12,6 @@ import pytest
 import typer
 
 from kern.cli.main import app
-from kern.model import Marker
-from kern.spec.parse import parse
-from kern.stages import prompts
 
 TOP = Path(__file__).resolve().parent.parent
 PACKAGE = TOP / "kern"
@@ -286,6 +283,10 @@ def test_no_test_patches_kern() -> None:
 
 
 def test_the_example_that_kern_brings_is_a_sound_spec() -> None:
+    from kern.model import Marker
+    from kern.spec.parse import parse
+    from kern.stages import prompts
+
     parsed = parse(prompts.path("SPEC.example.md").read_text())
     assert parsed.diagnostics == ()
     assert len(parsed.tasks) > 2

@@ -5,14 +5,12 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from kern.views import follow
 from tests.conftest import PATIENCE_S, Fake, Kern, wait_for
 from tests.kit.browser import Browser
 from tests.views.test_page import NASTY
@@ -29,6 +27,8 @@ def begun(repo: Path, fake: Fake, background: Background) -> tuple["subprocess.P
     fake.script(research=[{"sleep": 300}])
     background("1", "0", "--max-cost", "5")
     wait_for(lambda: "research" in fake.stages)
+    with (repo / ".git/kern/events.jsonl").open("a") as journal:
+        journal.write("torn\n")
     page = background("report", "--serve", "0")
     assert page.stdout
     return page, page.stdout.readline().strip()
@@ -45,7 +45,7 @@ def asked(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
 def test_who_has_not_the_address_itself_gets_one_sentence(
     repo: Path, fake: Fake, background: Background, kern: Kern
 ) -> None:
-    _, url = begun(repo, fake, background)
+    page, url = begun(repo, fake, background)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22}/", url)
     other = "This page is for no other origin: type its address yourself."
     wrong = "The token in this address is wrong: kern report --serve printed it."
@@ -63,28 +63,15 @@ def test_who_has_not_the_address_itself_gets_one_sentence(
     assert "kern answer 1" in text and "<script>alert" not in text
     taken = kern("report", "--serve", str(urlsplit(url).port))
     assert taken.code == 2 and "cannot be had: Address already in use" in taken.err
+    (repo / ".git").rename(repo / "away")
+    code, text = asked(url)
+    assert code == 503 and "This page cannot be made: " in text
+    (repo / "away").rename(repo / ".git")
+    page.send_signal(signal.SIGINT)
+    assert page.communicate(timeout=PATIENCE_S)[1].count("1 line skipped") == 1
     (repo / "SPEC.md").unlink()
     gone = kern("report", "--serve", "0")
-    assert (gone.code, gone.err.count("\n")) == (2, 2) and "there is no SPEC.md in" in gone.err
-
-
-def test_what_is_wrong_with_the_journal_is_said_once(
-    repo: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (repo / ".git" / "kern").mkdir()
-    (repo / ".git" / "kern" / "events.jsonl").write_text("torn\n[]\n")
-    assert follow.page(repo, "") == follow.page(repo, "")
-    assert capsys.readouterr().err.count("2 lines skipped") == 1
-
-
-def test_what_keeps_the_page_from_being_made_is_said(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follow, "page", lambda folder, since: 1 / 0)
-    with follow._Server(repo, "", 0) as server:
-        threading.Thread(target=server.handle_request, daemon=True).start()
-        code, text = asked(f"http://127.0.0.1:{server.server_port}/{server.token}/")
-    assert code == 503 and "cannot be made: ZeroDivisionError" in text
+    assert (gone.code, gone.err.count("\n")) == (2, 3) and "there is no SPEC.md in" in gone.err
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
