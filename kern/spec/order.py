@@ -32,6 +32,8 @@ def name(text: str) -> str:
 class Wait(NamedTuple):
     """What keeps a task from its turn."""
 
+    number: int
+    task: Task
     why: str = ""  # empty: nothing does
     do: str = ""  # what a person types, where it is theirs
     need: str = ""  # what is asked of them, if anything is
@@ -45,7 +47,7 @@ def waits(spec: Spec) -> list[Wait]:
         unmet = (_unmet(spec, first, note.text) for note in _after(task))
         lates.append(next(filter(None, unmet), late))
         holds.append(f"held with {number} ({task.text})" if task.of(Kind.HELD) else hold)
-        result.append(Wait(*_reason(task, number, hold, lates[-1])))
+        result.append(Wait(number, task, *_reason(task, number, hold, lates[-1])))
     return result
 
 
@@ -72,7 +74,7 @@ def _reason(task: Task, number: int, above: str, late: str) -> tuple[str, str, s
 
 def blockers(spec: Spec) -> Callable[[Task], str]:
     """Why a pending task is not ready, empty when it is."""
-    reasons = {task.line: wait.why for task, wait in zip(spec.tasks, waits(spec), strict=True)}
+    reasons = {wait.task.line: wait.why for wait in waits(spec)}
     return lambda task: reasons[task.line]
 
 
@@ -118,9 +120,9 @@ def foremost(tasks: Iterable[Task], passed_over: Collection[Key]) -> Task | None
 
 def ready(spec: Spec) -> Iterator[tuple[int, Task]]:
     """Those that wait for nothing, each with its index."""
-    for index, (task, wait) in enumerate(zip(spec.tasks, waits(spec), strict=True)):
-        if task.marker is Marker.PENDING and not (task.open_subtasks or wait.why):
-            yield index, task
+    for number, task, why, *_ in waits(spec):
+        if task.marker is Marker.PENDING and not (task.open_subtasks or why):
+            yield number - 1, task
 
 
 def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
@@ -217,8 +219,7 @@ def still(spec: Spec) -> int:
 
 def ahead(spec: Spec) -> int:
     """How many of them runs can take up: what is blocked, held or asks something waits."""
-    rows = zip(spec.tasks, waits(spec), strict=True)
-    return sum(_is_left(task) and not (wait.why and wait.do) for task, wait in rows)
+    return sum(_is_left(task) and not (why and do) for _, task, why, do, _ in waits(spec))
 
 
 def _is_left(task: Task) -> bool:
@@ -228,25 +229,23 @@ def _is_left(task: Task) -> bool:
 def needs(spec: Spec) -> tuple[Need, ...]:
     """The tasks that a person can help on, each once, in file order."""
     return tuple(
-        Need(number, task.line, task.text, notes.without_ref(wait.need), wait.do)
-        for number, task, wait in _pending(spec)
-        if wait.need and task.notes
+        Need(number, task.line, task.text, notes.without_ref(need), do)
+        for number, task, _, do, need in _pending(spec)
+        if need and task.notes
     )
 
 
 def holds(spec: Spec) -> tuple[Need, ...]:
     """The tasks that a person holds: a decision, so nothing is asked of anybody."""
     return tuple(
-        Need(number, task.line, task.text, wait.why.partition(": ")[2], wait.do)
-        for number, task, wait in _pending(spec)
-        if task.of(Kind.HELD) and not wait.need
+        Need(number, task.line, task.text, why.partition(": ")[2], do)
+        for number, task, why, do, need in _pending(spec)
+        if task.of(Kind.HELD) and not need
     )
 
 
-def _pending(spec: Spec) -> Iterator[tuple[int, Task, Wait]]:
-    for number, (task, wait) in enumerate(zip(spec.tasks, waits(spec), strict=True), 1):
-        if task.marker is Marker.PENDING:
-            yield number, task, wait
+def _pending(spec: Spec) -> list[Wait]:
+    return [wait for wait in waits(spec) if wait.task.marker is Marker.PENDING]
 
 
 def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
@@ -257,13 +256,12 @@ def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
     task = spec.tasks[index]
     if task.key == in_progress:
         return task.key
-    why, hint = waits(spec)[index][:2]
+    why, hint = waits(spec)[index][2:4]
     if task.marker is Marker.DONE:
         why, hint = "it is done", "[ ] in kern edit opens it again"
     elif in_progress is not None:
         why, hint = f"{plain.line(in_progress.text, 200)} is in progress and comes first", "kern 1"
     if why:
-        raise UsageError(
-            f"{plain.line(why)}: {spec.shown(index)}", hint=hint or "kern status tells more"
-        )
+        hint = hint or "kern status tells more"
+        raise UsageError(f"{plain.line(why)}: {spec.shown(index)}", hint=hint)
     return task.key
