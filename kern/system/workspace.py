@@ -257,8 +257,7 @@ def sweep(where: Scope, name: str) -> None:
         if not stale:
             return
         target = where.folder / "history" / name
-        own_folder(target.parent)
-        own_folder(target)
+        own_folder(target, parents=True)  # of a worker its parent is a link
         # stage1.json goes last: its time names the folder, so a killed sweep goes on into the same
         # one.
         for file in sorted(stale, key=lambda file: file.name == "stage1.json"):
