@@ -14,7 +14,17 @@ from pathlib import Path
 SCRIPTS = {  # by attempts; the gate finds the first words.sh wrong
     "greet.sh": ('echo "Hello, ${1:-world}!"',),
     "words.sh": ('wc -w "$1"', "wc -w < \"$1\" | tr -d ' '"),
+    "lines.sh": ("wc -l < \"$1\" | tr -d ' '",),
+    "report.sh": ('printf "%s words, %s lines\\n" "$(./words.sh "$1")" "$(./lines.sh "$1")"',),
 }
+TRIED = ("one awk program", "one shell loop")  # both change nothing: then the task is split
+SPLIT = """Too much at once; the parts stand alone.
+
+## Subtasks
+- [ ] lines.sh FILE prints the number of lines
+- [ ] report.sh FILE prints words and lines on one line
+
+DECOMPOSED"""
 RESEARCH = """- Files: greet.sh:1-2, check.sh:1-9
 - Pattern: greet.sh:1-2, a small script that prints one line
 - Constraint: plain sh; ./check.sh validates
@@ -32,7 +42,7 @@ SUCCESS"""
 def main() -> None:
     prompt = sys.stdin.read()
     stage = re.match(r"\s*kern stage \d of 3: (\w+)", prompt)
-    task = re.search(r"^<task(?:-\d+)?>\n(\S+)", prompt, re.M)
+    task = re.search(r"^<task(?:-\d+)?>\n(?:\(part of: .*\n)?(\S+)", prompt, re.M)
     if stage is None or task is None:
         sys.exit("error: this agent plays the demo alone")
     time.sleep(0.15)  # slow enough to be watched
@@ -45,6 +55,8 @@ def main() -> None:
 
 
 def implemented(name: str, attempts: int) -> str:
+    if name not in SCRIPTS:
+        return [*(f"FAILED: {one} did not pass ./check.sh" for one in TRIED), SPLIT][attempts]
     place = Path(name)
     place.write_text(f"#!/bin/sh\n{SCRIPTS[name][attempts]}\n")
     place.chmod(0o755)
