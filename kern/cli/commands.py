@@ -14,34 +14,24 @@ from kern.cli.app import app
 from kern.errors import UsageError
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        print(f"kern {__version__}")
-        raise typer.Exit
-
-
-def _update(asked: bool) -> None:
-    if asked:
-        from kern.cli import admin
-
-        raise typer.Exit(admin.update())
-
-
 @app.callback(
+    invoke_without_command=True,
     help="Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.\n\n"
     "`kern 10 30s` carries out ten tasks, 30 s between them; `kern -n` shows what would happen; "
     "`kern help` lists the pages. For each task three fresh agent processes run: research, "
-    "implement, commit. Kill it at any moment: the next run goes on from there."
+    "implement, commit. Kill it at any moment: the next run goes on from there.",
 )
 def _kern(
-    version: bool = Option(
-        False, "--version", "-V", callback=_version, is_eager=True, help="Print the version."
-    ),
-    update: bool = Option(
-        False, "--update", callback=_update, is_eager=True, help="Install the newest kern."
-    ),
+    version: bool = Option(False, "--version", "-V", help="Print the version."),
+    update: bool = Option(False, "--update", help="Install the newest kern."),
 ) -> None:
-    pass
+    if version:
+        print(f"kern {__version__}")
+        raise typer.Exit
+    if update:
+        from kern.cli import admin
+
+        raise typer.Exit(admin.update())
 
 
 @app.command(rich_help_panel="Run")
