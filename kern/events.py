@@ -80,7 +80,7 @@ def new(kind: str, did: str = "", /, **values: Any) -> Event:
     return Event(row(kind, did, **values))
 
 
-def seen(kind: str, did: str = "", /, **values: Any) -> Event:
+def live(kind: str, did: str = "", /, **values: Any) -> Event:
     """Live, and no more."""
     return Event(row(kind, did, **values), kept=False)
 
@@ -108,12 +108,12 @@ def warning(text: str, kept: bool = False) -> Event:
 
 def debug(text: str) -> Event:
     """Seen with -v alone."""
-    return seen("debug", text=text)
+    return live("debug", text=text)
 
 
 def gate_started(label: str, command: str, *, before: bool) -> Event:
     """`before`: the task's change."""
-    return seen("gate", "start", gate=label, command=command, before=before)
+    return live("gate", "start", gate=label, command=command, before=before)
 
 
 def gate_ended(result: Result, *, before: bool = False) -> Event:

@@ -36,7 +36,7 @@ class Choice:
         model, effort = self.model or other.model, self.effort or other.effort
         return replace(other, model=model, effort=effort)
 
-    def said(self, usual: str) -> str:
+    def label(self, usual: str) -> str:
         """`usual`: the agent that need not be named."""
         agent = self.agent if self.agent != usual else ""
         words = " ".join(filter(None, (agent, self.model)))
@@ -51,7 +51,7 @@ def chosen(*levels: Choice) -> Choice:
     return reduce(lambda below, one: one.over(below), levels)
 
 
-def told(by: Mapping[Role, str]) -> str:
+def format_models(by: Mapping[Role, str]) -> str:
     """Who runs with what: `opus: research, implement; haiku: commit`."""
     names = dict.fromkeys(by.values())
     return "; ".join(f"{name}: {', '.join(r for r in by if by[r] == name)}" for name in names)

@@ -100,7 +100,7 @@ def stop(as_json: options.AsJson = False) -> None:
     """End the run in progress after its current stage."""
     from kern.cli import admin
 
-    with options.said(as_json):
+    with options.as_data(as_json):
         admin.stop(Path.cwd())
 
 
@@ -118,7 +118,7 @@ def add(
 
     if task == "-" and (after or gate or judge):
         raise UsageError("the list itself says what its tasks need", hint="kern add -")
-    with options.said(as_json):
+    with options.as_data(as_json):
         if task == "-":
             tasks.add_list(Path.cwd(), yes=yes)
         else:
@@ -136,7 +136,7 @@ def answer(
     """Answer a question, as kern status shows it."""
     from kern.cli import tasks
 
-    with options.said(as_json):
+    with options.as_data(as_json):
         if task == "-" and not text:
             tasks.take_notice(Path.cwd())
         else:

@@ -16,7 +16,7 @@ ITERATIONS, DELAY = 5, 10.0
 
 
 @contextlib.contextmanager
-def said(as_json: bool) -> Iterator[None]:
+def as_data(as_json: bool) -> Iterator[None]:
     """What a command says of what it did, as data where that is asked for."""
     if not as_json:
         yield

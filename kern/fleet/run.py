@@ -64,7 +64,7 @@ def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -
     where = told(jobs, site.options.scheduler)
     site.sink(summary.begun(site, where, site.caller.settings.worktree.asks))
     if yours := preflight.yours(site.repo, "workers"):
-        site.sink(events.seen("notice", text=yours))
+        site.sink(events.live("notice", text=yours))
     return fleet.run()
 
 

@@ -58,7 +58,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         loop.make_ready()
         site.sink(summary.begun(site))
         if yours := preflight.yours(site.repo) if site.rooms.mounted else "":
-            site.sink(events.seen("notice", text=yours))
+            site.sink(events.live("notice", text=yours))
         return loop.run()
 
 
@@ -181,7 +181,7 @@ class Loop:
             self.site.steered.check_requests()
             how = "(Ctrl-C ends; kern goes on from here)"
             text = f"next task in {self.options.delay:g} s {how}"
-            self.sink(events.seen("pause", text=text))
+            self.sink(events.live("pause", text=text))
             self.site.steered.sleep(self.options.delay)
 
     def _iterate(self, number: int) -> bool:

@@ -12,7 +12,7 @@ from kern.errors import KernError
 from kern.events import Event, RunEnded
 from kern.journal import store
 from kern.model import Marker, Need, Outcome
-from kern.models import told
+from kern.models import format_models
 from kern.pipeline import isolation, preflight
 from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
@@ -28,7 +28,7 @@ def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
     settings, branch = site.caller.settings, site.repo.head().name
     tasks = min(count, order.ahead(parsed))
     until = time.strftime("%a %d %b %H:%M", time.localtime(site.options.until))
-    models = {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()}
+    models = {role: form.by.label(protocol.DEFAULT) for role, form in site.templates.items()}
     facts = {
         "at once": at_once,
         "": preflight.lands(site.repo, branch),
@@ -36,7 +36,7 @@ def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
         "sandbox": isolation.described(site.sandbox) if site.sandbox else "",
         "awake": site.awake and f"the machine does not sleep while this run is on ({site.awake})",
         "billing": site.payer,
-        "models": told(models),
+        "models": format_models(models),
         "forecast": store.forecast(store.place(site.repo.common_dir), tasks),
         "until": f"no task and no stage is begun after {until}" * bool(site.options.until),
     }

@@ -62,7 +62,7 @@ class Watch:
         end.
         """
         for act in self._acts(self.at + _AT_ONCE):
-            self.sink(events.seen("act", calls=act.calls))
+            self.sink(events.live("act", calls=act.calls))
             # The parts of one message bear the same.
             self.used[act.message] = act.tokens
             self.calls |= {call.partition(" ")[0] for call in act.calls}

@@ -135,8 +135,8 @@ def _gates(here: Here) -> Iterator[Check]:
 
 
 def _prompts(here: Here) -> Iterator[Check]:
-    by = {role: form.by.said(protocol.DEFAULT) for role, form in here.forms.items()}
-    yield Check("prompts", models.told(by))
+    by = {role: form.by.label(protocol.DEFAULT) for role, form in here.forms.items()}
+    yield Check("prompts", models.format_models(by))
 
 
 def _sandbox(here: Here) -> Iterator[Check]:

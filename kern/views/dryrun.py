@@ -82,7 +82,7 @@ def _task(task: Task, mode: Tier, do: table.Do, gates: Sequence[str]) -> Iterato
 
 def _stage(by: Choice, stage: Stage, prompt: Prompt | None, *, with_text: bool) -> Iterator[str]:
     """The prompt as far as it is known now; the commit stage's is the change."""
-    model = f"model {by.said(by.agent)}" if by.model else "its model"
+    model = f"model {by.label(by.agent)}" if by.model else "its model"
     size = f", prompt of {prompt.tokens} tokens" if prompt else ""
     yield f"stage {stage.number} {stage}: {by.agent}, {plain.line(model, 60)}{size}"
     yield f"  tools: {', '.join(protocol.find(by.agent).offers(stage))}"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kern.events import new, seen
+from kern import events
+from kern.events import new
 from kern.views import live
 from kern.views.live import Console
 from tests.conftest import PATIENCE_S, Fake, Git
@@ -27,7 +28,7 @@ ONE = (
         "stage", "end", stage="research", task="add a greeting", cost_usd=1.2, tokens={"in": 12_345}
     ),
     new("stage", "start", stage="implement", task="add a greeting", attempt=2),
-    seen("act", calls=("Read src/a.py", "Bash make " + "x" * 200)),
+    events.live("act", calls=("Read src/a.py", "Bash make " + "x" * 200)),
 )
 
 

@@ -94,7 +94,7 @@ def evening() -> Iterator[Event]:
     yield events.new("recall", task=task, stage="implement", told=told, left={"L9": "no room"})
     about = {"stage": "implement", "task": task, "attempt": 1, "model": "opus", "agent": "claude"}
     yield events.new("stage", "start", **about)
-    yield events.seen("act", calls=("Read dates.py",))
+    yield events.live("act", calls=("Read dates.py",))
     yield events.new("stage", "failed", reason="overloaded", seconds=2.0, cost_usd=None, **about)
     yield events.new("retry", stage="implement", reason="overloaded", wait=4.0)
     yield from called(Stage.IMPLEMENT, task, "Dates are parsed.\n\nSUCCESS", 1.5)
@@ -229,7 +229,7 @@ ONE = (
     settled("blocked", Outcome.BLOCKED, "no key"),
     *called(Stage.RESEARCH, "Draw the chart", "READY", 4.25),
     events.new("stage", "start", stage="implement", task="Draw the chart", attempt=2),
-    events.seen("act", calls=("Read a.py", "Bash " + "make " * 40)),
+    events.live("act", calls=("Read a.py", "Bash " + "make " * 40)),
 )
 LONG = "Write the parser " * 9
 BEGUN, OVER = ({"kind": "stage", "did": did, "stage": "implement"} for did in ("start", "end"))
