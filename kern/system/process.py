@@ -175,11 +175,12 @@ def end(
             _signal(child.pid, signum)
             with contextlib.suppress(TimeoutExpired):
                 child.wait(waits.scaled(seconds))
+    child.kill()
+    child.wait()  # here, or another waits for it and has its exit code
     if mark:
         sweep(mark)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _signal(pid: int, signum: int) -> None:

@@ -99,9 +99,13 @@ def _is_safe(folder: Path, *, loose: bool = False) -> bool:
 def own_folder(
     folder: Path, *, loose: bool = False, parents: bool = False, create: bool = True
 ) -> None:
-    if create:
-        with reported(folder), contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
+    try:
+        with contextlib.suppress(FileExistsError):
+            if create:
+                folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
+    except OSError as exc:
+        what = f"the output folder {folder} cannot be made: {exc.strerror}"
+        raise UsageError(what, hint=f"free some space there, or {_ELSEWHERE}") from exc
     if not _is_safe(folder, loose=loose):
         what = f"the output folder {folder} {_UNSAFE}"
         raise UsageError(what, hint=f"remove it, or {_ELSEWHERE}")
