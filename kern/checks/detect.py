@@ -27,17 +27,12 @@ DAEMON = re.compile(r"(?<![\w./-])(?:docker|podman)(?:-compose)?(?= )")
 _SHOWN = 100  # characters of why a command is no gate
 
 
-def _telling() -> Iterator[str]:
-    """All that is looked for, in a folder or below it."""
-    yield from PROJECT
-    for row in itertools.chain(*_KINDS["runners"].values(), *_RULES.values()):
-        for mark in (*row["marks"], *row.get("also", ())):
-            yield from mark.partition(" ")[0].split("|")
-    yield from (f"{folder}/{tool}" for folder in (".venv/bin", "venv/bin") for tool in _TOOLS)
-
-
 PROJECT: Sequence[str] = _KINDS["parts"]["files"]  # a folder with one of these is a part
-TELLING = tuple(dict.fromkeys(_telling()))
+_ROWS = (*itertools.chain(*_KINDS["runners"].values(), *_RULES.values()),)
+_MARKS = [mark.partition(" ")[0] for row in _ROWS for mark in (*row["marks"], *row.get("also", ()))]
+_PROGRAMS = [f"{folder}/{tool}" for folder in (".venv/bin", "venv/bin") for tool in _TOOLS]
+# All that is looked for, in a folder or below it.
+TELLING = tuple(dict.fromkeys((*PROJECT, *"|".join(_MARKS).split("|"), *_PROGRAMS)))
 
 
 class Folder(NamedTuple):
@@ -68,7 +63,7 @@ class Guess(NamedTuple):
         setting = f"{self.name} = {run if self.room else f'{{ run = {run}, room = false }}'}"
         if end and end.red:
             last = next(iter(end.closed), result.telling(end.output, _SHOWN))
-            return f"# {setting}  # {': '.join(filter(None, (result.outcome(end), last)))}"
+            return f"# {setting}  # {': '.join(filter(None, (end.how, last)))}"
         return setting + (f"  # {plain.span(end.seconds)}" if end else "")
 
 

@@ -106,15 +106,6 @@ def telling(output: str, limit: int) -> str:
     return " / ".join(chosen)
 
 
-def outcome(result: Result) -> str:
-    """How a gate ended, in a word or two."""
-    if not result.red:
-        return "green, flaky" if result.flaky else "green"
-    if result.cannot_run:
-        return "cannot run"
-    return "stopped" if result.code is None else f"red, {result.how}"
-
-
 def evidence(result: Result) -> Red:
     return Red(result.name, result.code, plain.block(result.output)[-KEPT_OUTPUT:])
 

@@ -266,6 +266,7 @@ def sweep(where: Scope, name: str) -> None:
         # one.
         for file in sorted(stale, key=lambda file: file.name == "stage1.json"):
             os.replace(file, target / file.name)
-        last = where.folder / "last"
-        last.unlink(missing_ok=True)
-        last.symlink_to(Path("history") / name)
+        link = where.folder / ".last"
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path("history") / name)
+        os.replace(link, where.folder / "last")

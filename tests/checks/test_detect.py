@@ -148,15 +148,15 @@ def test_what_is_red_or_missing_is_a_comment_that_says_why() -> None:
         (Result("gate test", 0, "", 3.24), 'test = "make test"  # 3 s'),
         (
             Result("gate test", 2, "b.c:1: error: no ;\nmake: *** [test] Error 1", 1),
-            '# test = "make test"  # red, exit 2: b.c:1: error: no ; / make: *** [test] Error 1',
+            '# test = "make test"  # exit 2: b.c:1: error: no ; / make: *** [test] Error 1',
         ),
         (
             Result("gate test", 127, "sh: 1: make: not found", 0),
-            '# test = "make test"  # cannot run: sh: 1: make: not found',
+            '# test = "make test"  # exit 127, command not found: sh: 1: make: not found',
         ),
         (
             Result("gate test", None, "not done after 3 min", 180),
-            '# test = "make test"  # stopped: not done after 3 min',
+            '# test = "make test"  # ended: not done after 3 min',
         ),
     ):
         assert guess._replace(ended=ended).line == line
