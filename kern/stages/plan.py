@@ -214,10 +214,11 @@ def with_goal(text: str, goal: str) -> str:
     title, goals = re.match(_TITLE, text), re.finditer(briefs.GOAL, text)
     at = max(match.end() for match in (title, *goals) if match)
     end = "\r\n" if "\r\n" in text else "\n"
-    head, tail = text[:at].rstrip("\r\n"), text[at:].lstrip("\r\n")
+    above, below = text[:at], text[at:]
     lines = [f"> {line}".rstrip() for line in f"**Goal:** {body}".split("\n")]
-    gap = 2 * end if head.strip("\ufeff") else ""
-    return head + gap + end.join(lines) + end * (1 + bool(tail)) + tail
+    before = end * (bool(above.strip("\ufeff")) + (above[-1:] not in ("", "\n", "\ufeff")))
+    after = end * (1 + bool(below.partition("\n")[0].strip()))
+    return above + before + end.join(lines) + after + below
 
 
 # ---------------------------------------------------------------- entries of LEARNINGS.md
