@@ -3,7 +3,6 @@ once.
 """
 
 import json
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -70,16 +69,10 @@ def test_where_a_worker_is_lost_its_task_comes_back_once_and_a_lost_scheduler_is
         dask.scheduler.kill()
         dask.scheduler.wait()
         assert f"is the scheduler {where} there?" in found.carry_out(asked[3]).hint
+        with pytest.raises(UsageError, match=f"no dask scheduler answers at {where}"):
+            cluster.Cluster(where, open_at(repo), patience=0.5).connect()
     finally:
         found.close()
-
-
-def test_a_scheduler_that_is_not_there_is_told(repo: Path, central: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        where = f"127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(UsageError, match=f"no dask scheduler answers at {where}"):
-        cluster.Cluster(where, open_at(repo), patience=0.5).connect()
 
 
 # ---------------------------------------------------------------- without dask
