@@ -261,7 +261,8 @@ def sweep(where: Scope, name: str) -> None:
         if not stale:
             return
         target = where.folder / "history" / name
-        own_folder(target, parents=True)  # of a worker its parent is a link
+        for folder in (target.parent, target):  # of a worker the first is a link
+            folder.mkdir(mode=0o700, exist_ok=True)
         # stage1.json goes last: its time names the folder, so a killed sweep goes on into the same
         # one.
         for file in sorted(stale, key=lambda file: file.name == "stage1.json"):
