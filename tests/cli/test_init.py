@@ -126,7 +126,7 @@ def test_each_check_is_run_once_and_what_does_not_pass_is_a_comment(
 
 @pytest.mark.parametrize(("typed", "runs"), [("\n", 1), ("what\n", 0)])
 def test_a_person_at_a_terminal_is_asked(
-    begun: Begun, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch, typed: str, runs: int
+    begun: Begun, monkeypatch: pytest.MonkeyPatch, typed: str, runs: int
 ) -> None:
     monkeypatch.delenv("KERN_TRUST")
     monkeypatch.setenv("PYTHONPATH", str(TOP))
@@ -136,11 +136,6 @@ def test_a_person_at_a_terminal_is_asked(
     assert "Run each of them once now, to see which pass? [Y/n]" in said
     assert ("none of them was run" in said) is (not runs)
     assert bool(re.search(r'test = "make test"  # [\d.]+ s', toml(root))) is bool(runs)
-
-    assert kern("add", "one").code == 0
-    git("add", "--all")
-    git("commit", "-qm", "kern")
-    assert ("kern will show 1 line and ask" in kern("doctor").out) is (not runs)
 
 
 def test_beside_another_kern_and_before_the_first_commit_nothing_is_run(
