@@ -132,7 +132,7 @@ class Caller:
 
         return tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientFault),
-            stop=tenacity.stop_after_attempt(TRIES),
+            stop=tenacity.stop_after_attempt(1 if self.away else TRIES),
             wait=tenacity.wait_exponential(multiplier=2, max=60) + tenacity.wait_random(0, 1),
             sleep=self.sleep,
             before_sleep=prepare,
