@@ -23,10 +23,6 @@ class KernError(Exception):
         self.hint = hint
 
 
-class Held(KernError):
-    """Another kern is at work here."""
-
-
 class UsageError(KernError):
     """The input, the repository or a tool is not fit for a run: nothing was begun."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kern import plain
-from kern.model import Cost, Need, Question, Result
+from kern.model import Cost, Need, Result
 
 Record = Mapping[str, Any]
 _LONGEST = 4000  # characters of a text from outside
@@ -69,7 +69,7 @@ class RunEnded(Event):
     exit_code: int
     stopped: str = ""  # where the next run goes on, if a person asked for the end
     until: bool = False  # by --until
-    questions: tuple[Question, ...] = ()  # that wait for an answer
+    questions: tuple[Record, ...] = ()  # that wait for an answer
     needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
     held: tuple[Need, ...] = ()  # those that a person holds
     called: str = "kern"  # what the next run is begun with

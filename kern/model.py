@@ -1,6 +1,6 @@
 """The words that many rooms speak."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, Self
@@ -106,11 +106,9 @@ class Cost:
     unpriced: int = 0  # stages whose answer named no cost
 
     @classmethod
-    def of(cls, prices: Iterable[float | None]) -> Self:
-        """Of stages, by what each answer named."""
-        costs = list(prices)
-        priced = [price for price in costs if price is not None]
-        return cls(round(sum(priced), 6) if priced else None, len(costs) - len(priced))
+    def of(cls, price: float | None) -> Self:
+        """Of one stage, by what its answer named."""
+        return cls(price, int(price is None))
 
     @property
     def known(self) -> float | None:
@@ -118,8 +116,9 @@ class Cost:
         return None if self.unpriced and not self.usd else self.usd
 
     def __add__(self, other: "Cost") -> "Cost":
-        both = Cost.of(usd for usd in (self.usd, other.usd) if usd is not None)
-        return Cost(both.usd, self.unpriced + other.unpriced)
+        priced = [usd for usd in (self.usd, other.usd) if usd is not None]
+        usd = round(sum(priced), 6) if priced else None
+        return Cost(usd, self.unpriced + other.unpriced)
 
     def __str__(self) -> str:
         if self.known is None:
@@ -193,12 +192,6 @@ class Result:
 def unverified(proved: str) -> bool:
     """Whether no gate and no judge passed, by what `proved` said."""
     return not proved or proved.startswith(UNVERIFIED)
-
-
-class Question(NamedTuple):
-    number: int  # of the task, as `kern status` shows it
-    task: str
-    text: str
 
 
 class Need(NamedTuple):

@@ -160,7 +160,9 @@ def check(folder: Path, names: Sequence[str], leave: Leave, *, jobs: bool = Fals
         print("stopped, as asked: not every gate was run", file=sys.stderr)
         return Exit.HELP_NEEDED
     stopping = [one for one in results if one.stops(False, first=True)]
-    print(*notes, _summary(results, stopping), sep="\n")
+    red = sum(one.red for one in results)
+    begins = ": a run begins all the same" * bool(red and not stopping)
+    print(*notes, f"{len(results) - red} green, {red} red{begins}", sep="\n")
     if not stopping:
         return Exit.OK
     print(f"no run begins like this: {result.refusal(stopping)[1]}")
@@ -208,13 +210,3 @@ def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
         what = f"no gate {plain.line(new[0], 60)!r} in kern.toml"
         raise UsageError(what, hint=f"the gates are {plain.some(known)}")
     return [gate for gate in gates if not names or gate.name in names]
-
-
-def _summary(results: Sequence[Result], stopping: Sequence[Result]) -> str:
-    """`stopping`: those that let no run begin."""
-    red = sum(one.red for one in results)
-    counts = f"{len(results) - red} green, {red} red"
-    if stopping or not red:
-        return counts
-    why = ", as kern.toml says" * any(one.known_red for one in results)
-    return f"{counts}{why}: a run begins all the same"

@@ -34,7 +34,7 @@ class Story:
             return
         self.stages += 1
         self.seconds = round(self.seconds + (record.get("seconds") or 0.0), 3)
-        self.cost += Cost.of([record.get("cost_usd")])
+        self.cost += Cost.of(record.get("cost_usd"))
         self.tokens = dict(Counter(self.tokens) + Counter(record.get("tokens") or {}))
 
     @property

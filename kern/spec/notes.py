@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kern import plain
 from kern.config import Gate, Settings
-from kern.model import Marker, Question
+from kern.model import Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Note, Spec, Task
 
@@ -27,10 +27,10 @@ def pending(task: Task) -> Note | None:
     return last
 
 
-def waiting(spec: Spec) -> tuple[Question, ...]:
-    """The open questions, in file order."""
+def waiting(spec: Spec) -> tuple[dict[str, object], ...]:
+    """The open questions, in file order; the number is the task's, as `kern status` shows it."""
     return tuple(
-        Question(number, task.text, without_ref(note.text))
+        {"number": number, "task": task.text, "text": without_ref(note.text)}
         for number, task in enumerate(spec.tasks, 1)
         if task.marker is not Marker.DONE and (note := pending(task))
     )

@@ -242,7 +242,7 @@ class Caller:
     def _end(self, about: Record, result: Output, seconds: float, reason: str = "") -> Answer:
         """However it ended: counted and told, without secrets. `reason`: why it came to nothing."""
         reply, used, task = result.answer, sum(result.tokens.values()), about["task"]
-        self.cost += Cost.of([reply.cost_usd])
+        self.cost += Cost.of(reply.cost_usd)
         self.tokens += used
         if task:  # a planner has none
             self._usd[task] += reply.cost_usd or 0.0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kern.errors import Held
+from kern.errors import KernError
 from kern.system import process, workspace
 
 TREE = "kern.lock"  # in the git directory
@@ -70,11 +70,11 @@ def hold(
         yield
 
 
-def _busy(git_dir: Path) -> Held:
+def _busy(git_dir: Path) -> KernError:
     who, stop = "its pid is not known", ""
     if (other := holder(git_dir)) and other.lives(git_dir):  # else it begins at this moment
         who, stop = f"pid {other.pid}", f", `kill {other.pid}`"
-    return Held(
+    return KernError(
         f"another kern is at work in this working tree ({who})",
         hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",
     )

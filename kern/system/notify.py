@@ -34,7 +34,7 @@ _BY = {
 def of(event: Event, root: Path) -> dict[str, Any]:
     """The data of an event that calls for a person; empty for any other. Keys are stable."""
     if isinstance(event, RunEnded):
-        asked = [{**one._asdict(), **_to_answer(one.task, root)} for one in event.questions]
+        asked = [{**one, **_to_answer(str(one["task"]), root)} for one in event.questions]
         return {
             "event": "run-ended",
             "exit": event.exit_code,
