@@ -34,10 +34,10 @@ _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which r
 # What is added up or compared, by its type; others write journals as well.
 _MUST = {"v", "id", "time", "run", "seq", "kind"}
 _AMOUNTS = ("cost_usd", "seconds", "since", "until")
-_TYPES: dict[str, type] = {
+_TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("id", "time", "run", "kind", "task", "branch", "fleet", "text", "ref"), str),
-    **dict.fromkeys(("v", "seq", "worker", "attempt", "code"), int),
-    **{"commit": str, "tokens": dict, "denied": list},
+    **dict.fromkeys(("v", "seq", "worker", "attempt"), int),
+    **{"commit": (str, type(None)), "code": (int, type(None)), "tokens": dict, "denied": list},
 }
 _MOST = 1e15
 
@@ -223,11 +223,7 @@ def read(lines: Iterable[bytes]) -> tuple[list[dict[str, Any]], int]:
 def _is_sound(record: Any) -> bool:
     if not (isinstance(record, dict) and record.keys() >= _MUST and record["v"] == VERSION):
         return False
-    for name, value in record.items():
-        if not isinstance(value, _TYPES.get(name, object)) and (value or name in _MUST):
-            return False
-    amounts = [
-        *(record.get(name) or 0 for name in _AMOUNTS),
-        *(record.get("tokens") or {}).values(),
-    ]
+    if not all(isinstance(value, _TYPES.get(name, object)) for name, value in record.items()):
+        return False
+    amounts = [*(record.get(name) or 0 for name in _AMOUNTS), *record.get("tokens", {}).values()]
     return all(isinstance(one, (int, float)) and 0 <= one < _MOST for one in amounts)

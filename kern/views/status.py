@@ -47,9 +47,9 @@ def snapshot(folder: Path) -> dict[str, Any]:
     here, at, parsed = look(repo)
     holder, next_task = _holder(repo), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
-    past = log.recorded(repo, size=4 * store.NIGHT)
-    own = [run for run in past.runs.values() if run.start.get("branch") == repo.head().name]
-    run = own[-1] if own else None
+    past, run = _last(repo, store.NIGHT)
+    if holder and not (run and run.run == holder.run):  # of a long night the beginning lies before
+        past, run = _last(repo, 8 * store.NIGHT)
     on = bool(alive and holder and run and run.run == holder.run and run.exit is None)
     return {
         "root": str(repo.root),
@@ -69,6 +69,13 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "tasks": [*_tasks(parsed, past)],
         "diagnostics": [{"line": one.line, "message": one.message} for one in parsed.diagnostics],
     }
+
+
+def _last(repo: Repo, size: int) -> tuple[History, Run | None]:
+    """What so many bytes at the journal's end tell, and the branch's own last run in it."""
+    past, branch = log.recorded(repo, size=size), repo.head().name
+    own = [run for run in past.runs.values() if run.start.get("branch") == branch]
+    return past, own[-1] if own else None
 
 
 def _holder(repo: Repo) -> Holder | None:
@@ -148,14 +155,10 @@ def _lines(state: Mapping[str, Any], everything: bool) -> Iterator[str]:
 def _counts(state: Mapping[str, Any]) -> str:
     counts, workers = state["to_do"], sum(bool(one["worker"]) for one in state["workers"])
     apart = len(state["left"]) + workers  # SPEC.md does not tell of them
-    parts = {
-        "done": counts["done"],
-        "in progress": counts["active"] + apart,
-        "pending": max(counts["pending"] - apart, 0),
-    }
+    pending = max(counts["pending"] - apart, 0)
+    text = f"{counts['done']} done, {counts['active'] + apart} in progress, {pending} pending"
     more = {"need you": len(state["help"]), "held": len(state["held"])}
-    parts |= {what: count for what, count in more.items() if count}
-    return ", ".join(f"{count} {what}" for what, count in parts.items())
+    return text + "".join(f", {count} {what}" for what, count in more.items() if count)
 
 
 def _under_way(state: Mapping[str, Any]) -> Iterator[str]:
