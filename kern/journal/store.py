@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -112,21 +111,13 @@ class Journal:
 def append(path: Path, line: bytes) -> None:
     """One write to the file's end, so that two worktrees' lines never mix."""
     path.parent.mkdir(exist_ok=True)
-    descriptor = _opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    with open(descriptor, "r+b", buffering=0) as file:
-        torn = file.seek(0, os.SEEK_END) and os.pread(descriptor, 1, file.tell() - 1) != b"\n"
-        whole = b"\n" * bool(torn) + line  # a torn line costs itself alone
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    with open(os.open(path, flags, 0o600), "r+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+        whole = b"\n" * torn + line  # a torn line costs itself alone
         if file.write(whole) < len(whole):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _opened(path: Path, flags: int) -> int:
-    """A file, and never what a link names or what would be waited for."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a file")
-    return descriptor
 
 
 def now() -> str:
@@ -193,7 +184,7 @@ class Follower:
 def _since(path: Path, begin: int = 0, size: int = 0, warn: Warn = lambda text: None) -> bytes:
     """What stands there from this byte on, or in so many at its end."""
     try:
-        with open(_opened(path, os.O_RDONLY), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - size, 0) if size else begin)
             return file.read()
     except FileNotFoundError:

@@ -1,7 +1,6 @@
 """The journal: what happened, kept line by line, and what it adds up to."""
 
 import json
-import os
 import random
 import subprocess
 import time
@@ -85,14 +84,16 @@ def test_two_worktrees_write_one_journal_and_two_clones_lines_are_one(
     assert totals.summary(fold(store.ordered(mixed))) == totals.summary(fold(store.ordered(found)))
 
 
-@pytest.mark.parametrize("there", ["folder", "fifo", "link"])
+@pytest.mark.parametrize("there", ["folder", "link"])
 def test_a_journal_that_cannot_be_written_stops_no_paid_work(
     repo: Path, fake: Fake, inline: Inline, kern: Kern, there: str
 ) -> None:
     place = store.place(repo / ".git")
     place.parent.mkdir()
-    make = {"folder": place.mkdir, "fifo": lambda: os.mkfifo(place)}
-    make.get(there, lambda: place.symlink_to(repo / "SPEC.md"))()
+    if there == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(repo / "SPEC.md")
     ran = inline(1)
     assert ran.code == 0
     assert ran.err.count("cannot be written") == 1
