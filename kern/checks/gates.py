@@ -64,7 +64,7 @@ class Gates:
         return where._run(gate, f"{'tree' if held else 'outside'}-{_name(gate)}")
 
     def _run(self, command: Gate, name: str, room: Room | None = None) -> Result:
-        env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told
+        env = process.reflog(self.run_id)
         argv, log = ("sh", "-c", _PARENT, "sh", command.command), re.sub(r"\W+", "-", name)[:60]
         how = {"limit": OUTPUT_LIMIT, "total": command.timeout}
         kind = Kind.CHECK if command.hidden is None else Kind.HIDDEN

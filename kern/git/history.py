@@ -13,7 +13,7 @@ from kern.errors import KernError
 from kern.git import environment
 from kern.git.environment import GitFailed
 from kern.git.repository import Repo
-from kern.system import waits
+from kern.system import process, waits, workspace
 
 _SIGNING_S = 60.0  # for one signature
 _MOST_ASKED = 20  # names or commits; each may read all of the file's history
@@ -102,13 +102,11 @@ def patch(repo: Repo, commit: str) -> str:
     return repo.git("patch-id", "--stable", stdin=diff).decode().partition(" ")[0]
 
 
-def marked(repo: Repo, word: str) -> set[str]:
-    """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
-    <word>`.
-    """
+def moved(repo: Repo) -> set[str]:
+    """The commits to which kern's children moved HEAD."""
     argv = ("--no-show-signature", "--walk-reflogs", "-200", "--format=%H %gs", "HEAD")
     moves = repo.run("log", *argv)[1].decode("utf-8", "replace")
-    return {*re.findall(rf"(?m)^([0-9a-f]+) kern [0-9a-f]+ {word}\b", moves)}
+    return {*re.findall(rf"(?m)^([0-9a-f]+) kern [0-9a-f]+ {process.BY_ITSELF}\b", moves)}
 
 
 # ---------------------------------------------------------------- the person's commits
@@ -232,8 +230,9 @@ def under_way(repo: Repo) -> str:
 
 def abort(repo: Repo) -> None:
     """Forget what `begun` names; HEAD, index and files stay."""
-    for name in ("merge", "rebase", "am", "cherry-pick", "revert"):
-        repo.run(name, "--quit")
+    for name in (*_OPERATIONS, "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "sequencer"):
+        place = repo.git_dir / name
+        workspace.remove(place) if place.is_dir() else place.unlink(missing_ok=True)
 
 
 def refuse_push(repo: Repo) -> list[tuple[str, str]]:

@@ -6,14 +6,12 @@ and kern's while it is in progress. Of what git ignores there are copies: nobody
 import contextlib
 import itertools
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kern.git import history, refs
-from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Head, Repo, outermost
 from kern.git.room import Room
 from kern.model import Key
@@ -29,7 +27,8 @@ _JOURNALS = ("-wal", "-shm", "-journal")  # SQLite applies one to whatever datab
 class InPlace(Room):
     """The index is kern's own, without the documents; the person's follows what lands."""
 
-    def __init__(self, repo: Repo) -> None:
+    def __init__(self, repo: Repo, kept: Iterable[str]) -> None:
+        """`kept`: trees, or commits of them, of which nothing is lost."""
         super().__init__(repo, "place", repo, outermost(repo))
         self.tree = repo.root
         self.env["GIT_WORK_TREE"] = str(repo.root)
@@ -41,73 +40,44 @@ class InPlace(Room):
             shutil.copy2(theirs, self.index)
         repo.update_index(dict.fromkeys(DOCUMENTS), {"GIT_INDEX_FILE": str(self.index)})
         self._base = repo.head().commit  # which has the documents as a candidate has it
-        self._seen = ("", -1)  # the tree of the last look, and what had run by then
-        self._known = [repo.bare(self._base)]  # trees of which nothing is lost, the last one held
+        self._known = [repo.bare(one) for one in (self._base, *kept)]
 
     def accept(self, tree: str) -> None:
         self._known.append(self.repo.bare(tree))
 
     def candidate(self) -> str:
         """With the documents as they were filled in."""
-        bare = super().candidate()
-        self._seen = bare, len(process.RAN)
         apart = {name: self.repo.entry(self._base, name) for name in DOCUMENTS}
-        return self.repo.tree_with(bare, apart)
+        return self.repo.tree_with(super().candidate(), apart)
 
     def fill(self, tree: str, *, proves: bool = True) -> list[str]:
-        """What nobody has kept is saved first."""
-        self._base, target = tree, self.repo.bare(tree)
-        # Nothing has run since the last look: what a person changes meanwhile the next one finds.
-        if self._seen != (target, len(process.RAN)) and (now := self._look()) != target:
-            self.set_repositories_aside()
+        """What nobody has kept is saved first. What is ignored stays, by whatever rules."""
+        held, target = self._known[-1], self.repo.bare(tree)
+        self.accept(target)
+        for _ in range(2):  # what rules of an agent's ignored is seen without them
+            self._set_repositories_aside()
+            if (now := self.repo.bare(self.candidate())) == target:
+                break
             if now not in self._known:
-                self.save(self._known[-1], now)
-            self.repo.git("read-tree", "--reset", now, env=self.env)  # what is ignored goes as well
-            self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
-            rules = f"core.excludesFile={self._write_rules()}"
-            self.repo.git("-c", rules, "clean", "-fdq", "--", ":/", env=self.env)
-            self._seen = target, len(process.RAN)
-        self.accept(tree)
+                self.save(held, now)
+            for reset in (("--reset", now), ("--reset", "-u", target)):
+                self.repo.git("read-tree", *reset, env=self.env)
+            held = target
+        self._base = tree
         return []
 
-    def _write_rules(self) -> Path:
-        """In a file, of any length. What was ignored when the run began is a person's, whatever the
-        rules say by now.
-        """
-        usual = ("--default", "~/.config/git/ignore", "--get", "core.excludesFile")
-        theirs = os.fsdecode(self.repo.run("config", "--type=path", *usual)[1]).strip()
-        before = Path(theirs).read_bytes() if os.path.isfile(theirs) else b""
-        kept = (_rule(path) for path in (*self.own, *self.ignored))
-        rules = self.place / "exclude"
-        rules.write_bytes(b"\n".join((before, *kept, b"")))
-        return rules
-
-    def _look(self) -> str:
-        """The tree as it is, where need be once what git cannot add is out of the way."""
-        try:
-            return self.repo.bare(self.candidate())
-        except GitFailed:
-            self.set_repositories_aside()
-            return self.repo.bare(self.candidate())
-
     def changed(self) -> list[str]:
-        """What is not as HEAD has it, which may have moved since the documents were looked at."""
-        bare = self.repo.bare(self.repo.head().commit), self.repo.bare(self.candidate())
-        return sorted(self.repo.changed(*bare))
+        """What is not as HEAD has it."""
+        return sorted(self.repo.changed(self.repo.bare("HEAD"), self.repo.bare(self.candidate())))
 
-    def set_repositories_aside(self) -> None:
-        """Those that a child made: git's clean leaves them, and no commit can hold them."""
-        others = ("ls-files", "-z", "--others", "--exclude-standard", "--directory")
+    def _set_repositories_aside(self) -> None:
+        """Those that a child made: no commit can hold them."""
+        others = ("ls-files", "-z", "--others", "--exclude-standard")
         for path in self.repo.paths(*others, env=self.env):
-            if path.endswith("/") and (self.tree / path / ".git").exists():
+            if path.endswith("/") and not path.startswith((*self.ignored,)):
                 aside = _new(self.repo.aside / "repository") / path
                 aside.parent.mkdir(parents=True)
                 shutil.move(self.tree / path, aside)
-
-
-def _rule(path: str) -> bytes:
-    """As a line of .gitignore that means this path alone."""
-    return b"/" + re.sub(rb"([\\*?\[ #!])", rb"\\\1", os.fsencode(path))
 
 
 def _new(place: Path) -> Path:

@@ -29,7 +29,6 @@ class StartRef:
     task: Key
     attempt: int
     mounted: bool  # in a room
-    open: bool  # in place, until stage 2 is known to have ended: till then no stage file counts
     held: tuple[str, ...] = ()  # commits of trees that must last as long
 
 
@@ -58,40 +57,38 @@ def _below(repo: Repo) -> str:
     return f"{START}/{repo.worktree}/"
 
 
-def read_message(message: str) -> tuple[Key, int, bool, bool] | None:
+def read_message(message: str) -> tuple[Key, int, bool] | None:
     """What it says of a start ref; None where it is not kern's."""
     line = re.search(r"^Kern-Start: (.*)$", message, re.M)
     try:
         parent, text, *rest = json.loads(line[1] if line else "")
-        nth, attempt, mounted, still = map(int, rest)
+        nth, attempt, mounted, *_ = map(int, rest)
     except (ValueError, TypeError, OverflowError, RecursionError):
         return None
     is_named = isinstance(parent, str) and isinstance(text, str)
-    return (Key(parent, text, nth), attempt, bool(mounted), bool(still)) if is_named else None
+    return (Key(parent, text, nth), attempt, bool(mounted)) if is_named else None
 
 
 def begin(repo: Repo, head: Head, key: Key, attempt: int, *, mounted: bool) -> StartRef:
     """Remember what stage 2 begins with, before its process exists."""
     ref = f"{START}/{repo.worktree}/{head.name}/@"
     tree = repo.tree(head.commit)
-    return _written(repo, StartRef(ref, "", tree, head.commit, key, attempt, mounted, not mounted))
+    return _written(repo, StartRef(ref, "", tree, head.commit, key, attempt, mounted))
 
 
 def hold(repo: Repo, start: StartRef, *trees: str) -> StartRef:
     """The start ref names these trees as well, until it goes: no collector takes what a stage file
-    or a commit yet to be made counts on. With one, stage 2 has ended.
+    or a commit yet to be made counts on.
     """
     there = {_tree(repo, commit) for commit in start.held}
     new = [repo.commit_object(tree, (), "held\n") for tree in trees if tree not in there]
-    if not new and not start.open:
-        return start
-    return _written(repo, replace(start, open=False, held=(*start.held, *new)))
+    return _written(repo, replace(start, held=(*start.held, *new))) if new else start
 
 
 def _written(repo: Repo, start: StartRef) -> StartRef:
     """The task in ASCII for kern, whatever bytes its text holds, and as text for people."""
     key = start.task
-    exact = (key.parent, key.text, key.nth, start.attempt, start.mounted, start.open)
+    exact = (key.parent, key.text, key.nth, start.attempt, start.mounted)
     title = f"before attempt {start.attempt}\n\nKern-Task: {plain.line(key.text)}\n"
     message = f"{title}Kern-Start: {json.dumps(exact)}\n"
     commit = repo.commit_object(start.tree, (start.base, *start.held), message)

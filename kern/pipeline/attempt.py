@@ -21,7 +21,7 @@ from kern.git.in_place import Ignored
 from kern.git.refs import StartRef
 from kern.git.repository import Entry, Head
 from kern.model import LEARNINGS, SPEC, Cause, Key, Stage
-from kern.pipeline.facts import BY_ITSELF, Situation
+from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox.confine import unheld
@@ -33,8 +33,8 @@ from kern.stages.prompts import Prompt
 from kern.stages.record import StageRecord
 from kern.system import workspace
 
+_YOURS = Key("", "your tree", 1)
 UNCHANGED_TWICE = "two attempts found nothing to change: tick it, or say what is missing"
-_OWN = f"(?:stage [23]|{BY_ITSELF})"  # in a reflog: what kern's children moved
 
 
 class Objection(Exception):
@@ -123,8 +123,7 @@ def put_aside(site: Site, at: Situation, start: StartRef, why: str, *, again: bo
     if site.repo.changed(start.tree, tree):
         ref = site.keep(start.task, f"{start.attempt}-killed", tree, start.base)
         work.accept(tree)
-        since = "" if site.rooms.mounted or start.held else " and what you changed since"
-        site.warn(f"{why}: its work{since} is saved: git show {ref}")
+        site.warn(f"{why}: what it left is saved: git show {ref}")
     restore(site, at, again=again)
 
 
@@ -134,8 +133,6 @@ def _unfinished(site: Site, start: StartRef) -> str:
         return site.repo.tree(start.held[0])
     if not work.index.exists():
         return start.tree
-    if site.rooms.place:
-        site.rooms.place.set_repositories_aside()
     try:
         return work.candidate()
     except GitFailed as exc:  # a repository without a commit, say
@@ -149,8 +146,6 @@ def restore(site: Site, at: Situation, *, again: bool = False) -> None:
     """
     if not (place := site.rooms.place):
         return
-    if Stage.IMPLEMENT in at.files:
-        place.accept(at.second.tree)
     place.fill(site.repo.tree(site.repo.head().commit))
     if at.key:
         number = at.start.attempt if at.start else at.attempt
@@ -222,14 +217,9 @@ def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
     for line in broken:
         site.warn(f"{who} broke its limits: {line}")
     now = site.repo.head()
-    commits = {
-        now.commit,
-        *(one.sha for one in history.since(site.repo, head.commit, now.commit) or ()),
-    }
-    if now.commit != head.commit and commits <= history.marked(site.repo, _OWN):
-        start, tip = refs.start(site.repo, head.name), history.commit(site.repo, now.commit)
-        key, number = (start.task, start.attempt) if start else (Key("", who, 1), 1)
-        ref = site.keep(key, f"{number}-commit", tip.tree, tip.sha)
+    made = site.repo.text("rev-list", f"{head.commit}..{now.commit}").split()
+    if now.commit != head.commit and {now.commit, *made} <= history.moved(site.repo):
+        ref = site.keep(_YOURS, "commit", site.repo.tree(now.commit), now.commit)
         why = "kern: an agent's commit taken back"
         site.repo.git("update-ref", "-m", why, "HEAD", head.commit, now.commit)
         site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
@@ -239,7 +229,7 @@ def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
 def save(site: Site, before: str, now: str) -> None:
     """Before it is undone: what nobody has kept, since it may be a person's."""
     if paths := sorted(site.repo.changed(before, now)):
-        ref = site.keep(Key("", "your tree", 1), "changed", now, site.repo.head().commit)
+        ref = site.keep(_YOURS, "changed", now, site.repo.head().commit)
         site.warn(
             f"{some(paths)} changed while kern worked in your tree: undone, and saved: "
             f"git checkout {ref} -- PATH",

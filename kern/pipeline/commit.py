@@ -24,7 +24,7 @@ from kern.pipeline.table import Settled
 from kern.spec import edit, imports
 from kern.spec.parse import Task
 from kern.stages import answer, briefs, prompts, record
-from kern.system import workspace
+from kern.system import process, workspace
 
 WORDINGS = 3  # by the agent, where a hook refuses the message
 _MOST_OUTPUT = 1500  # characters of a hook, for the next wording
@@ -110,7 +110,7 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
         why = f"the {before.refused} hook refused it: {output}" if before.refused else ""
         form, room = site.templates[Stage.COMMIT], site.rooms.for_proof(tree, at.head)
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
-        how: dict[str, Any] = {"env": site.commit_stage, "room": room}
+        how: dict[str, Any] = {"env": process.reflog(site.caller.run), "room": room}
         reply, _ = attempt.ask(site, at, prompt, "the commit stage", tree=tree, **how)
         reply = replace(reply, fault=reply.fault or reply.doubt)
         third = save(site, reply, key, Stage.COMMIT, at.attempt, base=base, time=second.time)

@@ -20,8 +20,6 @@ from kern.stages.answer import Code
 from kern.stages.briefs import task_name
 from kern.stages.record import StageRecord
 
-BY_ITSELF = "stage 3 by itself"  # in a reflog: what the commit stage and the hooks moved
-
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -122,8 +120,7 @@ def _done(here: Place, commits: tuple[Commit, ...], key: Key, own_sha: str = "")
     own = next((commit for commit in done if commit.sha == own_sha), None)
     if own or not done:
         return own
-    # An agent's, a gate's, a hook's: no proof. A "stage 3" alone is a commit of an older kern's.
-    strays = history.marked(here.repo, f"(?:stage 2|{BY_ITSELF})")
+    strays = history.moved(here.repo)  # an agent's, a gate's, a hook's: no proof
     return next((commit for commit in done if commit.sha not in strays), None)
 
 

@@ -29,7 +29,7 @@ from kern.stages import answer, briefs, change
 from kern.stages.call import Said
 from kern.stages.prompts import Prompt
 from kern.stages.record import StageRecord, now
-from kern.system import workspace
+from kern.system import process, workspace
 
 _RIGHT_WAY = {Cause.FORM, Cause.GATE, Cause.JUDGE, Cause.HOOK, Cause.COMMIT, Cause.TIME}
 _KEPT = 4096  # characters of the change before
@@ -94,7 +94,7 @@ def implement(site: Site, at: Situation) -> None:
             *(site, at, prompt, "the agent"),
             tree=base,
             red=red,
-            env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
+            env=process.reflog(site.caller.run),
             config=history.refuse_push(site.repo),
             gates=sends_back,
             again=again,
@@ -104,10 +104,7 @@ def implement(site: Site, at: Situation) -> None:
         attempt.put_aside(site, at, start, "cut off")
         refs.delete(site.repo, start.ref, start.commit)
         raise
-    # In place what changed beside one that only read is a person's.
-    idle = site.rooms.place and not reply.acted and not earlier
-    tree, violation = (start.tree, "") if idle else _left(site, start)
-    tree = _without_commits(site, start, tree) if site.rooms.place else tree
+    tree, violation = _left(site, start)
     refs.hold(site.repo, start, tree)
     limits = "; ".join(filter(None, (*broken, violation)))
     late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
@@ -159,14 +156,6 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
         )
         tree = site.repo.tree_with(tree, dict.fromkeys(planted))
     return tree, ""
-
-
-def _without_commits(site: Site, start: StartRef, tree: str) -> str:
-    """In place, what a person committed meanwhile is none of the agent's."""
-    theirs = site.repo.changed(start.base, site.repo.head().commit)
-    same = [path for path, (_, new) in theirs.items() if site.repo.entry(tree, path) == new]
-    before = {path: site.repo.entry(start.tree, path) for path in same}
-    return site.repo.tree_with(tree, before) if same else tree
 
 
 # ---------------------------------------------------------------- what it is told

@@ -292,7 +292,7 @@ def _run_hook(site: Site, here: Hooked, name: str) -> Result:
     message = {PREPARE: ["--", here.message, "message"], MESSAGE: ["--", here.message]}
     env = {
         **history.author(site.repo),
-        **site.commit_stage,
+        **process.reflog(site.caller.run),
         # A folder that was named meanwhile, by an agent perhaps, does not count.
         **environment.with_hooks([("core.hooksPath", str(site.hooks_folder))]),
         "GIT_EDITOR": ":",

@@ -135,7 +135,7 @@ def _in_rooms(
             hint="KERN_SANDBOX=bwrap kern goes on with it; to begin it anew: set its marker in "
             f"SPEC.md to [ ], then git update-ref -d {start.ref}",
         )
-    place = InPlace(repo) if lands and not mounted else None
+    place = InPlace(repo, start.held if start else ()) if lands and not mounted else None
     tree = home if mounted else repo
     ignored = place.ignored if place else outermost(tree)
     # What a killed agent has left `kern check` leaves alone.

@@ -15,7 +15,7 @@ from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.model import Key, Role, Stage
 from kern.models import Choices
-from kern.pipeline.facts import BY_ITSELF, Situation
+from kern.pipeline.facts import Situation
 from kern.pipeline.place import Place
 from kern.pipeline.rooms import Rooms
 from kern.sandbox.confine import Sandbox
@@ -113,11 +113,6 @@ class Site(Place):
     @property
     def sink(self) -> Sink:
         return self.caller.sink
-
-    @property
-    def commit_stage(self) -> dict[str, str]:
-        """The environment by which a reflog tells what its agent and the commit hooks moved."""
-        return {"GIT_REFLOG_ACTION": f"kern {self.caller.run} {BY_ITSELF}"}
 
     def warn(self, text: str, *, kept: bool = False) -> None:
         self.sink(warning(text, kept))

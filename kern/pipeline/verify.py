@@ -13,7 +13,7 @@ from kern.config import FILE, Gate
 from kern.errors import UsageError
 from kern.git import history, shadow
 from kern.git.repository import Change, Entry, Repo
-from kern.model import Aide, Cause, Decision, Result, Saved, Stage, Tier
+from kern.model import Aide, Cause, Decision, Result, Saved, Tier
 from kern.pipeline import attempt, hidden, project
 from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
@@ -41,8 +41,7 @@ def prove(site: Site, at: Situation) -> None:
     """The witnesses' verdict, made durable."""
     if not _is_on_head(site, at):
         return
-    (_, task), second = at.opened, _with_edits(site, at)
-    at = replace(at, files={**at.files, Stage.IMPLEMENT: second})
+    (_, task), second = at.opened, at.second
     objection, facts = "", dict[str, object]()
     if second.answer.code is Code.NEEDS_ANSWER:
         objection = notes.objection(task, second.answer.reason)
@@ -102,32 +101,6 @@ def commits_since(repo: Repo, base: str, head: str) -> str:
     commits = history.since(repo, base, head)
     commits = (history.commit(repo, head),) if commits is None else commits
     return ", ".join(f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in commits[-3:])
-
-
-def _with_edits(site: Site, at: Situation) -> StageRecord:
-    """In place, with what a person has changed in the task's files since an earlier run: it is
-    proven with the rest.
-    """
-    second = at.second
-    if site.rooms.mounted or second.run == site.caller.run:
-        return second
-    since = site.repo.changed(second.tree, site.rooms.work.candidate())
-    task = site.repo.changed(*second.change)
-    # A person who stashed all leaves what was there before, a hook that was ended what git has.
-    old = second.start, at.head.commit
-    edited = {
-        path: new
-        for path, (_, new) in since.items()
-        if path in task and all(new != site.repo.entry(tree, path) for tree in old)
-    }
-    second = second.noting(run=site.caller.run)
-    if edited and second.answer.code is Code.SUCCESS:
-        site.keep(at.opened[0], f"{at.attempt}-before", second.tree, at.head.commit)
-        second = second.undecided(tree=site.repo.tree_with(second.tree, edited))
-        site.warn(f"mended since, and proven with the task: {some(sorted(edited))}")
-    record.save(site.scope, second)
-    site.rooms.work.accept(second.tree)
-    return second
 
 
 # ---------------------------------------------------------------- the witnesses
@@ -214,8 +187,6 @@ def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Resul
         if note not in site.memory.told:
             site.memory.told.add(note)
             site.warn(note)
-    else:
-        site.rooms.work.accept(after)
     if own and at.second.fixed < MOST_FIXES:
         site.sink(events.gate_ended(end))
         attempt.take_in(site, at.second, gate.label, own)

@@ -129,11 +129,8 @@ def save(scope: Scope, record: StageRecord) -> None:
 
 def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:
     """Anyone can write the file, and which gates count is read from its start: that must be the
-    start ref's. Where none stands, only what leads to no commit is believed; while that says that
-    stage 2 has not ended, nothing.
+    start ref's. Where none stands, only what leads to no commit is believed.
     """
-    if start and start.open:
-        return False
     if start is None or start.attempt != attempt:
         return second.decision.saved not in (Saved.OPEN, Saved.PROVED)
     return (second.start, second.base) == (start.tree, start.base)

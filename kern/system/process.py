@@ -32,7 +32,7 @@ _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
 _TICK_S = 0.05
 _TAIL = 8192  # bytes
 SILENT = "no sign of life"
-RAN: list[int] = []  # by this kern: after each of them the world may be another
+BY_ITSELF = "by itself"  # in a reflog: what kern's children moved
 Mark = tuple[str, str]  # an environment variable that all descendants inherit
 Tick = Callable[[float, float], None]  # seconds at work, seconds without a sign of life
 
@@ -119,7 +119,6 @@ def _attend(
 ) -> str:
     """Until the child has ended or must be; what of its time was over, in words."""
     began = last_sign = time.monotonic()
-    RAN.append(child.pid)
     size = 0
     while size <= limit:
         with contextlib.suppress(TimeoutExpired):
@@ -261,6 +260,11 @@ def surroundings() -> dict[str, str]:
     base = os.environ.items()
     own = (WORKER, PORT)
     return {name: value for name, value in base if name in own or not name.startswith("KERN_")}
+
+
+def reflog(run: str) -> dict[str, str]:
+    """The environment by which one tells what kern's children moved."""
+    return {"GIT_REFLOG_ACTION": f"kern {run} {BY_ITSELF}"}
 
 
 def tree_last(root: Path) -> dict[str, str]:

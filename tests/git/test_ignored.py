@@ -107,7 +107,7 @@ def test_any_number_stays_and_what_you_ignore_everywhere(
     objects = [repo / f"{number:0200}.o" for number in range(12_000)]  # no command line holds them
     for place in objects:
         place.touch()
-    room = InPlace(repository.open_at(repo))
+    room = InPlace(repository.open_at(repo), ())
     for name in ("new", "edited.swp"):
         (repo / name).write_text("made meanwhile\n")
     room.fill(git("rev-parse", "HEAD^{tree}"))
