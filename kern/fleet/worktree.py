@@ -68,8 +68,8 @@ def yard(site: Site) -> Yard:
     """Raises UsageError where a worktree cannot get what it is to have. A room shows all of it."""
     repo, wanted = site.repo, site.caller.settings.worktree
     brought = () if site.rooms.mounted else copied(repo, wanted)
-    # GitPython's processes and git's answering one belong to the thread that lands.
-    own = Repo(repo.root, repo.git_dir, repo.common_dir, reading=True)
+    # git's answering process belongs to the thread that lands.
+    own = Repo(repo.root, repo.git_dir, repo.common_dir)
     return Yard(own, (site.scope.folder / FOLDER).resolve(), repo.root, brought)
 
 
@@ -79,7 +79,7 @@ def yard(site: Site) -> Yard:
 def of(here: Yard, number: int) -> Repo | None:
     """The worktree as a repository; None where it is not there, or no worktree of this one."""
     with contextlib.suppress(KernError):
-        tree = repository.open_at(here.place(number), reading=True)
+        tree = repository.open_at(here.place(number))
         if (tree.root.name, tree.common_dir) == (here.place(number).name, here.repo.common_dir):
             return tree
     return None
@@ -96,7 +96,7 @@ def make(here: Yard, number: int, commit: str, *head: str) -> Repo:
         remove(here, number)  # something else lies there, or git knows of what lay there
         with _ONE_BY_ONE:
             here.repo.git("worktree", "add", "--quiet", "-f", "-f", *head, str(place), commit)
-        tree = repository.open_at(place, reading=True)
+        tree = repository.open_at(place)
     _bring(here, tree)
     if (tree.root / ".gitmodules").exists():
         tree.git("submodule", "update", "--init", "--recursive", "--quiet")

@@ -15,6 +15,7 @@ from kern.git.environment import GitFailed
 from kern.git.repository import Repo
 from kern.system import process, waits, workspace
 
+_AUTHOR = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE")
 _SIGNING_S = 60.0  # for one signature
 _MOST_ASKED = 20  # names or commits; each may read all of the file's history
 
@@ -66,8 +67,6 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
     """The commits on top of base, oldest first; None where base is not an ancestor."""
     if base == head:
         return ()
-    if (tip := commit(repo, head)).parents == (base,):
-        return (tip,)
     if repo.run("merge-base", "--is-ancestor", base, head)[0]:
         return None
     return (*_log(repo, "--reverse", "--topo-order", f"{base}..{head}"),)
@@ -153,20 +152,17 @@ def transplanted(repo: Repo, commit: str, tree: str, parent: str) -> str:
 
 def _author(line: str) -> dict[str, str]:
     """The variables that say it, of a commit's `name <address> seconds zone`."""
-    if not (match := re.fullmatch(r"(.*) ?<(.*)> (.*)", line)):
-        return {}
-    name, address, date = match.groups()
-    return {
-        "GIT_AUTHOR_NAME": name.strip(),
-        "GIT_AUTHOR_EMAIL": address,
-        "GIT_AUTHOR_DATE": f"@{date}",
-    }
+    who, *date = line.rsplit(" ", 2)
+    name, _, address = who.partition("<")
+    values = (name.strip(), address.rstrip(">"), f"@{' '.join(date)}")
+    return dict(zip(_AUTHOR, values, strict=True)) if line else {}
 
 
 def author(repo: Repo) -> dict[str, str]:
     """The variables by which `git commit` tells its hooks."""
-    code, out, _ = repo.run("var", "GIT_AUTHOR_IDENT")
-    return {} if code else _author(out.decode("utf-8", "surrogateescape").strip())
+    return _author(
+        repo.run("var", "GIT_AUTHOR_IDENT")[1].decode("utf-8", "surrogateescape").strip()
+    )
 
 
 def committer(repo: Repo) -> tuple[str, str]:

@@ -40,11 +40,8 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
     changes = _changes(repo, old, new)
     there = {path for path in changes if os.path.lexists(repo.root / path)}
-    files = {path for path, (was, now) in changes.items() if was and now and not was.is_submodule}
-    # git itself would bring back what is gone from the disk, and overwrite what it ignores
-    if removed := [path for path in files - there if not _is_left_out(repo, path)]:
-        return sorted(removed)
     written = _written(repo, changes)
+    # git itself would overwrite what it ignores
     made = {path for path, (was, _) in changes.items() if not was} & there - written.keys()
     if unknown := [path for path in made if not _is_tracked(repo, path)]:
         return sorted(unknown)
@@ -58,11 +55,6 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
 def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:
     """Without the two documents."""
     return {p: change for p, change in repo.changed(old, new).items() if p not in DOCUMENTS}
-
-
-def _is_left_out(repo: Repo, path: str) -> bool:
-    """By a sparse checkout."""
-    return repo.git("ls-files", "-v", "--", f":(top,literal){path}").startswith(b"S")
 
 
 def _is_tracked(repo: Repo, path: str) -> bool:

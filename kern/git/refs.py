@@ -133,13 +133,10 @@ def _tree(repo: Repo, ref: str) -> str:
 
 
 def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:
-    """(ref, epoch seconds) of what was kept, of one task or of all; 0 where git lacks it."""
-    names = repo.text("for-each-ref", "--format=%(refname)", f"{ATTEMPTS}/{slug}".rstrip("/"))
-    rows = []
-    for ref in names.splitlines():
-        when = re.search(rb"^committer .*> (\d+) ", repo.store.read(ref, "commit") or b"", re.M)
-        rows.append((ref, int(when[1]) if when else 0))
-    return rows
+    """(ref, epoch seconds) of what was kept, of one task or of all."""
+    how = ("--format=%(committerdate:unix) %(refname)", f"{ATTEMPTS}/{slug}".rstrip("/"))
+    rows = (row.partition(" ") for row in repo.text("for-each-ref", *how).splitlines())
+    return [(ref, int(when)) for when, _, ref in rows]
 
 
 def slug(key: Key) -> str:

@@ -1,7 +1,6 @@
 """git: one repository's head, objects, trees and settings."""
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -53,19 +52,16 @@ Change = tuple[Entry | None, Entry | None]
 class Repo:
     """One working tree. Every method is one git command or a few."""
 
-    def __init__(
-        self, root: Path, git_dir: Path, common_dir: Path, *, reading: bool = False
-    ) -> None:
-        """`reading`: a look that is over at once, before GitPython would be loaded."""
+    def __init__(self, root: Path, git_dir: Path, common_dir: Path) -> None:
         self.root = root
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.patience = 10.0  # seconds for a lock that another git holds
         self.signs = True  # where the person does
         self.ahead = ""  # above the refs of commits that wait, where a run goes on from them
-        self._start = process.piped if reading else environment.started
         self._diff = lru_cache(100)(self._compare)
         self._rows = lru_cache(20)(self._read_rows)
+        self._bare = lru_cache(20)(lambda tree: self.tree_with(tree, dict.fromkeys(DOCUMENTS)))
         # Where half-made files of a run lie, cleared at the start of the next; and what was moved
         # out of the working tree.
         self.scratch, self.aside = (git_dir / "kern" / name for name in ("scratch", "aside"))
@@ -90,7 +86,7 @@ class Repo:
         whole = ("-c", "core.splitIndex=false") if "GIT_INDEX_FILE" in env else ()
         deadline = time.monotonic() + waits.scaled(self.patience)
         while True:
-            child = self._start(("git", *whole, *argv), self.root, env)
+            child = process.piped(("git", *whole, *argv), self.root, env)
             out, complaint = environment.attend(child, stdin, timeout)
             locked = child.returncode and environment.met_lock(complaint)
             if not locked or time.monotonic() > deadline:
@@ -144,16 +140,13 @@ class Repo:
 
     def blob(self, data: bytes, *, path: str = "") -> str:
         """Write a blob; with `path` as git would add it there, filters applied."""
-        if not path:
-            return self._write("blob", data)
+        how = ("--path", path) if path else ("--no-filters",)
         # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
-        argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", "--path", path)
+        argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", *how)
         return self.text(*argv, stdin=data)
 
     def content(self, revision: str, path: str) -> bytes | None:
-        tree = self.store.id(f"{revision}^{{tree}}")
-        entry = self.entry(tree, path) if tree else None
-        return self.store.read(entry.blob) if entry else None
+        return self.store.read(f"{revision}:{path}")
 
     def data(self, blob: str, kind: str = "blob") -> bytes:
         found = self.store.read(blob, kind)
@@ -231,35 +224,24 @@ class Repo:
         return self._write_tree(rows)
 
     def _write_tree(self, rows: Mapping[str, Entry]) -> str:
-        def order(name: str) -> bytes:
-            return os.fsencode(f"{name}/" if rows[name].mode == FOLDER else name)
-
-        fields = ((rows[name], os.fsencode(name)) for name in sorted(rows, key=order))
-        data = (b"%s %s\0%s" % (e.mode.encode(), n, bytes.fromhex(e.blob)) for e, n in fields)
-        return self._write("tree", b"".join(data))
-
-    def _write(self, kind: str, data: bytes) -> str:
-        """No process for what is there."""
-        names = self.config.get("extensions.objectformat", ["sha1"])[-1]
-        whole = f"{kind} {len(data)}\0".encode() + data
-        name = hashlib.new(names, whole, usedforsecurity=False).hexdigest()
-        if not self.store.id(name):
-            self.git("hash-object", "-w", "-t", kind, "--stdin", stdin=data)
-        return name
+        kinds = {FOLDER: "tree", SUBMODULE: "commit"}
+        lines = (f"{e.mode} {kinds.get(e.mode, 'blob')} {e.blob}\t{n}\0" for n, e in rows.items())
+        return self.text("mktree", "-z", "--missing", stdin=os.fsencode("".join(lines)))
 
     def bare(self, tree: str) -> str:
         """The same, or a commit's, without kern's documents, which no gate is about."""
-        return self.tree_with(tree, dict.fromkeys(DOCUMENTS))
+        return self._bare(self.tree(tree))
 
     def commit_object(
         self, tree: str, parents: Iterable[str], message: str, *, when: int | None = None
     ) -> str:
         """One of kern's own; no ref names it yet. `when`: its date in epoch seconds, else now."""
-        above = [self.commit_id(name) for name in dict.fromkeys(parents)]
+        above = map(self.commit_id, dict.fromkeys(parents))
         who = f"kern <kern@localhost> {int(time.time()) if when is None else when} +0000"
         rows = [f"tree {self.tree(tree)}", *(f"parent {sha}" for sha in above)]
         text = "\n".join((*rows, f"author {who}", f"committer {who}", "", message))
-        return self._write("commit", text.encode("utf-8", "surrogateescape"))
+        data = text.encode("utf-8", "surrogateescape")
+        return self.text("hash-object", "-w", "-t", "commit", "--stdin", stdin=data)
 
     # ------------------------------------------------------------ indexes
 
@@ -356,11 +338,11 @@ def outermost(repo: Repo) -> list[str]:
     return found
 
 
-def open_at(folder: Path, *, reading: bool = False) -> Repo:
-    """The repository around `folder`, at its top level. `reading`: see `Repo`."""
+def open_at(folder: Path) -> Repo:
+    """The repository around `folder`, at its top level."""
     environment.drop(os.environ)
     try:
-        probe = Repo(folder, folder, folder, reading=True)
+        probe = Repo(folder, folder, folder)
         questions = ("--show-toplevel", "--git-dir", "--git-common-dir")
         code, out, err = probe.run("rev-parse", "--path-format=absolute", *questions)
     except FileNotFoundError:
@@ -377,9 +359,8 @@ def open_at(folder: Path, *, reading: bool = False) -> Repo:
         if "dubious ownership" in reason:
             hint = f"if you trust it: git config --global --add safe.directory {folder}"
         raise UsageError(f"cannot work in {folder}: {reason}", hint=hint)
-    version = b"" if reading else probe.run("version")[1]
-    match = re.search(rb"(\d{1,9})\.(\d{1,9})", version)
+    match = re.search(rb"(\d{1,9})\.(\d{1,9})", probe.run("version")[1])
     if match and (int(match[1]), int(match[2])) < OLDEST:
         raise UsageError(f"git {match[0].decode()} is too old", hint="install git 2.38 or newer")
     root, git_dir, common = (Path(line).resolve() for line in lines)
-    return Repo(root, git_dir, common, reading=reading)
+    return Repo(root, git_dir, common)

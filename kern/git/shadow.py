@@ -26,6 +26,7 @@ def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = Non
     refs but kern's own are in it.
     `at`: where it is mounted; else what it shares is there by links.
     """
+    head = replace(head, branch=os.environ.get(process.ONTO) or head.branch)
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "refs/heads").mkdir(parents=True)
     for name in _COPIED:
@@ -42,26 +43,21 @@ def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = Non
         for name in (*SHARED, "objects", "lfs"):
             there = repo.common_dir / name
             (folder / name).symlink_to(os.path.relpath(there, folder))  # wherever a view has both
-    (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + _refs(repo, head))
-    _point(folder, replace(head, branch=os.environ.get(process.ONTO) or head.branch))
+    (folder / "packed-refs").write_bytes(_refs(repo, head))
+    where = f"ref: refs/heads/{head.branch}" if head.branch else head.commit
+    (folder / "HEAD").write_bytes(os.fsencode(f"{where}\n"))
     shutil.copy2(index, folder / "index")
 
 
 @lru_cache(1)
-def _refs(repo: Repo, _: Head) -> bytes:
-    """The person's. Those that they make while the branch stands still no child needs."""
+def _refs(repo: Repo, head: Head) -> bytes:
+    """The person's, with the branch at `head`. Those that they make while it stands still no child
+    needs.
+    """
     rows = repo.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines(keepends=True)
-    return b"".join(row for row in rows if _OWN not in row)
-
-
-def _point(folder: Path, head: Head) -> None:
-    if not head.branch:
-        (folder / "HEAD").write_text(f"{head.commit}\n")
-        return
-    name = f"refs/heads/{head.branch}"
-    (folder / "HEAD").write_bytes(b"ref: " + os.fsencode(name) + b"\n")
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(f"{head.commit}\n")
+    branch = os.fsencode(f" refs/heads/{head.branch}\n")
+    own = [os.fsencode(head.commit) + branch] if head.branch else []
+    return b"".join((*own, *(row for row in rows if _OWN not in row and not row.endswith(branch))))
 
 
 def shared(repo: Repo, at: Path) -> Iterator[tuple[Path, Path]]:

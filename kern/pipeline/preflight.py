@@ -22,14 +22,11 @@ from kern.stages import prompts
 _WITHIN = ("local", "worktree")  # git's folder
 
 
-def prepare(
-    folder: Path, *, empty: bool = False, reading: bool = False
-) -> tuple[Repo, Documents, Spec, Settings]:
+def prepare(folder: Path, *, empty: bool = False) -> tuple[Repo, Documents, Spec, Settings]:
     """The repository, its two documents, their tasks and the settings, all of them sound. `empty`:
     a SPEC.md without a task of one's own is fine.
-    `reading`: see `Repo`.
     """
-    repo = repository.open_at(folder, reading=reading)
+    repo = repository.open_at(folder)
     documents = place.documents(repo)
     parsed = tasks(repo, documents, empty=empty)
     return repo, documents, parsed, settings(repo, documents)

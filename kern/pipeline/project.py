@@ -210,17 +210,16 @@ class Checked:
         return bool(self.refused) and mine.like(theirs)
 
 
-def run_hooks(site: Site, tree: str, message: str, *, again: bool = True) -> Checked:
+def run_hooks(site: Site, tree: str, message: str) -> Checked:
     """What the hooks say of the tree and the message, and which files they changed: of the task, or
-    staged. In place kern's documents are part of it as they stand on the disk, so that nothing is
-    unstaged; where a hook formatted them alone, all run `again`.
+    staged.
     """
     there, head = site.repo.hooks(*HOOKS, folder=site.hooks_folder), site.repo.head()
     if not there:
         return Checked(message)
-    whole, end = tree if site.rooms.mounted else with_documents(site, tree), None
+    end = None
     with attempt.watched(site, "a commit hook"):
-        here = site.rooms.for_hooks(whole, head)
+        here = site.rooms.for_hooks(tree, head)
         worded = here.git / "COMMIT_EDITMSG"
         workspace.replace(worded, plain.encode(message))
         for name in there:
@@ -230,13 +229,10 @@ def run_hooks(site: Site, tree: str, message: str, *, again: bool = True) -> Che
             if end.red:
                 break
     after = site.rooms.proven(mounted=site.rooms.mounted).candidate()
-    task = site.repo.changed(head.commit, whole).keys() | shadow.staged(site.repo, here.git, whole)
-    changed = site.repo.changed(whole, after)
+    task = site.repo.changed(head.commit, tree).keys() | shadow.staged(site.repo, here.git, tree)
+    changed = site.repo.changed(tree, after)
     altered = {p: new for p, (_, new) in changed.items() if p in task - {SPEC, LEARNINGS}}
     if end and end.red:
-        formed = not site.rooms.mounted and with_documents(site, tree) != whole
-        if again and formed and not altered:
-            return run_hooks(site, tree, message, again=False)
         output = plain.block(end.output).strip()
         return Checked(message, end.name, output, altered, end.closed)
     passed = shadow.read(here.git, "COMMIT_EDITMSG")

@@ -28,7 +28,7 @@ _AFTER_ALL = {
 
 
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
-    repo, _, parsed, settings = preflight.prepare(folder, reading=True)
+    repo, _, parsed, settings = preflight.prepare(folder)
     preflight.demand(preflight.of_repository(repo))
     forms = prompts.templates(repo.root, replace(settings, picked=options.models))
     here, at, _ = status.look(repo)

@@ -46,7 +46,7 @@ def local(text: str, form: str = "%Y-%m-%d %H:%M") -> str:
 
 
 def show(folder: Path, task: str, name: str, *, follow: bool, as_json: bool) -> None:
-    place = store.place(repository.open_at(folder, reading=True).common_dir)
+    place = store.place(repository.open_at(folder).common_dir)
     past, matched = History(), False
     for record in _records(place, follow=follow):
         run = past.add(record)

@@ -43,7 +43,7 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
 def gathered(folder: Path, since: str) -> History:
     """What the journal holds since then, and how things stand now."""
     began = _since(since, datetime.now(UTC))
-    project = repository.open_at(folder, reading=True)
+    project = repository.open_at(folder)
     history = recorded(project, began)
     if history.runs:
         _stand(project, history)

@@ -21,7 +21,7 @@ def shown(folder: Path, query: str, *, as_json: bool) -> str:
     """What `kern search` prints, the best first. Keys are stable."""
     if not query.strip():
         raise UsageError("nothing to look for", hint='kern search "retry of uploads"')
-    every = [*_passages(Documents(repository.open_at(folder, reading=True).root))]
+    every = [*_passages(Documents(repository.open_at(folder).root))]
     texts = [f"{one['about']}\n{one['text']}" for one in every]
     hits = [every[at] for at in ranked(texts, query)[:_MOST]]
     if as_json:

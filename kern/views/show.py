@@ -30,7 +30,7 @@ def shown(folder: Path, words: str, *, as_json: bool) -> str:
 
 def snapshot(folder: Path, words: str) -> dict[str, Any]:
     """The receipt of one task. Keys are stable: they are what `--json` prints."""
-    repo = repository.open_at(folder, reading=True)
+    repo = repository.open_at(folder)
     past, parsed = recorded(repo), Documents(repo.root).spec()[1]
     texts = [task.text for task in parsed.tasks]
     removed = [text for text in past.tasks if text not in {*texts}]

@@ -43,7 +43,7 @@ def shown(folder: Path, *, everything: bool, as_json: bool) -> str:
 
 def snapshot(folder: Path) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints."""
-    repo = repository.open_at(folder, reading=True)
+    repo = repository.open_at(folder)
     here, at, parsed = look(repo)
     holder, next_task = _holder(repo), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
