@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import threading
-import time
 import weakref
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
@@ -185,10 +184,6 @@ def met_lock(stderr: str) -> str:
 
 
 def lock_advice(stderr: str) -> str:
-    """How old that is, and what to type; empty where it is gone."""
+    """What to type."""
     path = met_lock(stderr)
-    try:
-        age = int(time.time() - os.stat(path).st_mtime)
-    except OSError:
-        return ""
-    return f"{path} is {age} s old; if no git runs here any more: rm '{path}'"
+    return f"if no git runs here any more: rm '{path}'" if path else ""

@@ -30,8 +30,7 @@ class Commit:
 
     @property
     def subject(self) -> str:
-        first = re.split(r"\n[ \t]*\n", self.message)[0]
-        return " ".join(line.rstrip() for line in first.splitlines())
+        return " ".join(re.split(r"\n\s*\n", self.message)[0].split())
 
     @property
     def trailer(self) -> str:
@@ -67,6 +66,8 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
     """The commits on top of base, oldest first; None where base is not an ancestor."""
     if base == head:
         return ()
+    if (tip := commit(repo, head)).parents == (base,):
+        return (tip,)
     if repo.run("merge-base", "--is-ancestor", base, head)[0]:
         return None
     return (*_log(repo, "--reverse", "--topo-order", f"{base}..{head}"),)

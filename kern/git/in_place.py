@@ -56,7 +56,7 @@ class InPlace(Room):
         self.accept(target)
         for _ in range(2):  # what rules of an agent's ignored is seen without them
             self._set_repositories_aside()
-            if (now := self.repo.bare(self.candidate())) == target:
+            if (now := super().candidate()) == target:
                 break
             if now not in self._known:
                 self.save(held, now)
@@ -68,7 +68,7 @@ class InPlace(Room):
 
     def changed(self) -> list[str]:
         """What is not as HEAD has it."""
-        return sorted(self.repo.changed(self.repo.bare("HEAD"), self.repo.bare(self.candidate())))
+        return sorted(self.repo.changed(self.repo.bare("HEAD"), super().candidate()))
 
     def _set_repositories_aside(self) -> None:
         """Those that a child made: no commit can hold them."""

@@ -217,8 +217,10 @@ def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
     for line in broken:
         site.warn(f"{who} broke its limits: {line}")
     now = site.repo.head()
+    if now.commit == head.commit:
+        return broken
     made = site.repo.text("rev-list", f"{head.commit}..{now.commit}").split()
-    if now.commit != head.commit and {now.commit, *made} <= history.moved(site.repo):
+    if {now.commit, *made} <= history.moved(site.repo):
         ref = site.keep(_YOURS, "commit", site.repo.tree(now.commit), now.commit)
         why = "kern: an agent's commit taken back"
         site.repo.git("update-ref", "-m", why, "HEAD", head.commit, now.commit)

@@ -44,7 +44,6 @@ def research(site: Site, at: Situation) -> None:
         site.documents.edit_task(key, lambda text, _, now: edit.annotate(text, now, lines))
         return
     began, tree = now(), site.repo.tree(at.head.commit)
-    site.rooms.put_back(tree)
     required, state = project.standing(site, at)
     form = site.templates[Stage.RESEARCH]
     prompt = briefs.brief(site.repo, site.documents, form, task, required, state)

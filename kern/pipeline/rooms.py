@@ -89,7 +89,7 @@ class Rooms:
         self.repo.git("read-tree", "-i", "-m", tree, env=index)
         self.repo.run("update-index", "-q", "--refresh", env=index)
         for name in DOCUMENTS:  # as they were committed: none that lies there is unstaged
-            self.repo.run("update-index", "--assume-unchanged", name, env=index)
+            self.repo.run("update-index", "--skip-worktree", name, env=index)
         in_place.stage(self.repo, tree)
         env = {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(self.repo.root), **index}
         return Hooked(folder, str(folder / "COMMIT_EDITMSG"), env, None)
