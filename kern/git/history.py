@@ -229,7 +229,8 @@ def abort(repo: Repo) -> None:
     """Forget what `begun` names; HEAD, index and files stay."""
     for name in (*_OPERATIONS, "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "sequencer"):
         place = repo.git_dir / name
-        workspace.remove(place) if place.is_dir() else place.unlink(missing_ok=True)
+        workspace.remove(place)  # where it is a folder
+        place.unlink(missing_ok=True)
 
 
 def refuse_push(repo: Repo) -> list[tuple[str, str]]:

@@ -98,12 +98,9 @@ def _written(repo: Repo, start: StartRef) -> StartRef:
 
 def _broken(ref: str, lacking: str) -> KernError:
     """The same end again and again, unless a person decides: nothing but the ref tells what was."""
-    return KernError(
-        f"{ref} is broken: git lacks the object {lacking}, so the files as they were before the "
-        "interrupted attempt cannot be restored",
-        hint=f"git update-ref -d {ref}, then: kern; what you have not committed, with the agent's "
-        "unfinished work among it, is for you to commit or stash first",
-    )
+    what = f"{ref} is broken: git lacks the object {lacking}, on which the attempt was begun"
+    hint = f"commit or stash what you want to keep of it, then: git update-ref -d {ref}; kern"
+    return KernError(what, hint=hint)
 
 
 def delete(repo: Repo, ref: str, old: str = "") -> None:
