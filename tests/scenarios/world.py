@@ -27,7 +27,7 @@ HELD = ", in the sandbox"  # ends the name of a story that is told in both
 HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
 NEEDS: dict[str, object] = {one: shutil.which(one) for one in ("bwrap", "git-lfs", "ssh-keygen")}
 NEEDS["bwrap"] = NEEDS["bwrap"] and not subprocess.call("bwrap --dev-bind / / true", shell=True)
-NEEDS["hooks"] = HOOKS
+NEEDS["hooks"] = HOOKS and shutil.which("node")
 SEALED = """HOME={W}/home TMPDIR={W}/tmp TZ=UTC LANG=C.UTF-8 FAKE_CLAUDE={W}/fake KERN_DIR={W}/kern
 GIT_CONFIG_NOSYSTEM=1 KERN_TRUST=1 IS_SANDBOX=1 KERN_TEST_WAITS=0.2 PYTHONPATH={TOP} TOP={TOP}"""
 # What the stand-in finds where its script has nothing else.
