@@ -45,7 +45,7 @@ def _remote(repo: Repo, *argv: str) -> None:
         code, _, output = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
         if not code:
             return
-    what = f"git {argv[0]} failed: {plain.line(plain.last(output), 200)}"
+    what = f"git {argv[0]} failed: {plain.line(output.strip(), 300)}"
     raise KernError(what, hint="see that caller and workers reach the remote: git remote -v")
 
 

@@ -112,13 +112,16 @@ def numbers(here: Yard) -> dict[int, str]:
 
 
 def remove(here: Yard, number: int, base: Path | None = None) -> None:
-    """With what git remembers of it, and below `base` its run files; the branch stays."""
+    """With what git remembers of it, and below `base` its run files, a killed kern's lock among
+    them; the branch stays.
+    """
     place = here.place(number)
     with _ONE_BY_ONE:
         workspace.remove(place)
         here.repo.run("worktree", "remove", "--force", "--force", str(place))
     for folder in base.glob(f"{escape(place.name)}*") if base else ():
-        if workspace.read(folder / ".root") == os.fsencode(place):
+        own = workspace.read(folder / ".root") == os.fsencode(place)
+        if own or folder.match("*-kern-work-*.lock.d"):
             workspace.remove(folder)
 
 

@@ -152,7 +152,7 @@ class History(Story):
         """Each in its order; the run that it belongs to."""
         now, name = moment(record["time"]), str(record.get("fleet", record["run"]))
         run = self.runs.get(name) or self.runs.setdefault(name, Run(run=name, began=now, ended=now))
-        run.ended, run.many = max(run.ended, now), run.many or "fleet" in record
+        run.ended, run.many = max(run.ended, now), run.many or "worker" in record
         text = record.get("task") or ""
         task = self.tasks.setdefault(text, Task(task=text)) if text else Task()
         for story in (self, run, task):

@@ -53,7 +53,10 @@ def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     assert worktree.make(yard, 2, name).head().branch == name
     git("switch", "-qc", "mine", cwd=root)
     assert worktree.numbers(yard) == {2: ""}, "no work branch: nothing of it is taken away"
-    worktree.remove(yard, 2)
+    base = workspace.scope(repo, "main").base
+    (base / f"{root.name}-kern-work-x-123456-abcdef.lock.d").mkdir()  # of a kern that was killed
+    worktree.remove(yard, 2, base)
+    assert [one.name for one in base.iterdir()] == [repo.name]
     assert not root.exists() and len(git("worktree", "list").splitlines()) == 1
 
 
