@@ -19,9 +19,10 @@ def yes(question: str, usual: str = "n") -> bool:
     if not sys.stderr.isatty():
         return False
     with contextlib.suppress(OSError), open("/dev/tty", encoding="utf-8", errors="replace") as tty:
-        print(question, end=" ", file=sys.stderr, flush=True)
-        typed = tty.readline()
-        return bool(typed) and (typed.strip().lower() or usual) in ("y", "yes")
+        if os.tcgetpgrp(tty.fileno()) == os.getpgrp():  # else to read would stop it
+            print(question, end=" ", file=sys.stderr, flush=True)
+            typed = tty.readline()
+            return bool(typed) and (typed.strip().lower() or usual) in ("y", "yes")
     return False
 
 
