@@ -83,8 +83,8 @@ _LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s
 _VOTE = r"[\W_]*(Used|Misled)[*_`]*\s*:(.*\bL[1-9].*)"
 _ENTRY = r"\bL[1-9]\d{0,8}\b"
 _CUT = "\0"  # where lines were taken out: what stands above it goes on nowhere
-_EMPTIED = rf"(?m)^[ \t]*(`{{3,}}|~{{3,}})[^\n]*\n{_CUT}\n[ \t]*\1[ \t]*$"
-_ITEM = r"(?m)^(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
+_EMPTIED = rf"(?m)^[ \t]*(`{{3,}}+|~{{3,}}+)[^\n]*+\n{_CUT}\n[ \t]*\1[ \t]*$"
+_ITEM = r"(?m)^(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[.?\][ \t]+)?(\S.*)"
 # A text in a fence, below nothing but lines that announce it, which no subject does.
 _FENCED = r"(?sm)(?:(?:[^`~\n]*[.:!])?[ \t]*\n)*[ \t]*(`{3,}|~{3,})[^`\n]*\n(.*)^\1.*"
 
@@ -239,9 +239,9 @@ def _findings(text: str) -> tuple[tuple[str, str], ...]:
 def section(text: str, title: str) -> str:
     """What stands below the heading, up to the next of its level or above, outside code."""
     bare = _bare(text)
-    if not (heading := re.search(rf"(?m)^(#{{1,6}})\s+{title}[: \t]*$", bare)):
+    if not (heading := re.search(rf"(?m)^(#{{1,6}})[ \t]+{title}[: \t]*$", bare)):
         return ""
-    next_one = re.compile(rf"(?m)^(?:{_CUT}|#{{1,{len(heading[1])}}}\s+\S)|\Z")
+    next_one = re.compile(rf"(?m)^(?:{_CUT}|#{{1,{len(heading[1])}}}[ \t]+\S)|\Z")
     end = next_one.search(bare, heading.end())
     inside = text[heading.end() : end.start() if end else None]
     return textwrap.dedent(inside.expandtabs(4).strip("\n")).rstrip()

@@ -26,8 +26,8 @@ file, command or words of the task it is about.
 _CODES = rf"^ (?:{'|'.join(code.casefold() for code in Code)})(?= )"
 _FEW = 3  # words by which the beginning of a line is known
 _CALL = (
-    r"[\s`]*(?:(?:json|xml|tool_\w+)\b)?\s*(?:<\|?(?:tool|function)(?:_calls?|_use)?\b"
-    r'|\[?\s*\{\s*"(?:name|tool|function|action|tool_calls|tool_name)"\s*:)'
+    r"[\s`]*+(?:(?:json|xml|tool_\w+)\b\s*+)?(?:<\|?(?:tool|function)(?:_calls?|_use)?\b"
+    r'|\[?\s*+\{\s*+"(?:name|tool|function|action|tool_calls|tool_name)"\s*+:)'
 )
 _MADE_LATER = r"(?i)\bnew\b|creat|\bmake|\bto be\b|\badd|\bwrite|\bstill\b|\byet\b|exist|missing"
 _DONE = (

@@ -116,8 +116,9 @@ def test_what_a_red_gate_contradicts_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "one", ["a", "a-", "/", "./", "a.", "zorbl/", "{", "<tool", "`", " [", "SKIPPED: A b"]
+    "one", ["a", "a-", "/", "./", "a.", "zorbl/", "{", "<tool", "`", "~~~", "# ", "- ", "\t", " [", "SKIPPED: A b"]
 )
 def test_no_answer_takes_for_ever(one: str) -> None:
     for role in (ONE, TWO, THREE):
         doubt(role, f"- Files: {one * 20_000}\n\nNEEDS_ANSWER: {one * 20_000}")
+        doubt(role, f"{one * 20_000}\nSUCCESS\n{one * 20_000}\n" + f"{one}\n" * 5000)
