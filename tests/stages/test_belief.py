@@ -116,7 +116,11 @@ def test_what_a_red_gate_contradicts_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "one", ["a", "a-", "/", "./", "a.", "zorbl/", "{", "<tool", "`", "~~~", "# ", "- ", "\t", " [", "SKIPPED: A b"]
+    "one",
+    [
+        *("a", "a-", "/", "./", "a.", "zorbl/", "{", "<tool", "`", "~~~", "# ", "- ", "\t", " ["),
+        "SKIPPED: A b",
+    ],
 )
 def test_no_answer_takes_for_ever(one: str) -> None:
     for role in (ONE, TWO, THREE):
