@@ -85,6 +85,7 @@ WORDS = [  # of tools that may not be here
     ("~/data/in.csv is fine", ""),
     ("cannot open '/dev/null' for reading: Permission denied", ""),
     ("panicked: DATABASE_URL_OLD must be given", ""),
+    ("panicked: PATH must be given", ""),  # and is passed on
 ]
 
 
