@@ -30,10 +30,8 @@ def real(root: Path, name: str) -> Path:
     place = root / name
     target = Path(os.path.realpath(place))
     if not target.is_relative_to(root):
-        raise UsageError(
-            f"{name} is a link out of the repository: {target}",
-            hint=f"put the file itself into {place.parent}",
-        )
+        what = f"{name} is a link out of the repository: {target}"
+        raise UsageError(what, hint=f"put the file itself into {place.parent}")
     return target
 
 
@@ -88,10 +86,8 @@ class Documents:
     def spec_text(self) -> str:
         text = self.read(SPEC)
         if text is None:
-            raise UsageError(
-                f"there is no {SPEC} in {self.root}",
-                hint=f"kern init writes one; a task is a line like:  {EXAMPLE}",
-            )
+            hint = f"kern init writes one; a task is a line like:  {EXAMPLE}"
+            raise UsageError(f"there is no {SPEC} in {self.root}", hint=hint)
         if "\0" in text:
             hint = f"iconv -f UTF-16 -t UTF-8 {SPEC} >new && mv new {SPEC}"
             raise UsageError(f"{SPEC} must be UTF-8", hint=hint)
