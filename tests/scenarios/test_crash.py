@@ -43,7 +43,7 @@ MOMENTS = 4
 ALL = os.environ.get("KERN_TEST_CRASH") == "all"
 # What the next kern keeps of work whose answer was never saved.
 KEPT = re.compile(
-    r"refs/kern/attempts/[\w-]+/\d+-(killed|commit|edited|retry|stopped|before)(\+\d+)?$"
+    r"refs/kern/attempts/[\w-]+/(\d+-(killed|edited|retry|stopped)|commit|changed)(\+\d+)?$"
 )
 TASK, NUMBER = r"[\w-]+-[0-9a-f]{6}\b", r"(?<!stage)\d+"
 WAITING = "refs/kern/waiting/main/main/@"  # of commits that an edit of a person's keeps from HEAD
