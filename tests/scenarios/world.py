@@ -67,7 +67,7 @@ class World:
         top, mode = str(self.top), self.row.get("mode", MODE)
         path = [f"{top}/fake/bin", os.environ["PATH"]]
         path += [f"{HOOKS}/{name}" for name in ("bin", "node_modules/.bin") if HOOKS]
-        env = dict(one.split("=") for one in SEALED.format(W=top, TOP=TOP).split())
+        env = dict(one.format(W=top, TOP=TOP).split("=", 1) for one in SEALED.split())
         env |= {"PATH": ":".join(path), "W": top, "HOOKS": HOOKS, "KERN_SANDBOX": mode}
         env |= {name: os.environ[name] for name in os.environ if name.startswith("COVERAGE_")}
         return env | {k: v.replace("$W", top) for k, v in self.row.get("env", {}).items()}
