@@ -45,6 +45,8 @@ def keep_bytecode() -> None:
 
 heed_signals()
 keep_bytecode()
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
