@@ -57,7 +57,10 @@ def test_from_a_goal_to_a_commit(
         (tmp_path / "bin" / cli.agent.program).symlink_to(Path(cli.binary).resolve())
         monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}")
     (repo / "SPEC.md").write_text("# Tasks\n")
-    git("commit", "--quiet", "--all", "--message=none yet")
+    planner = f'agent = "{name}"\n[stages.planner]\nmodel = "{cli.model}"\n'
+    (repo / "kern.toml").write_text(planner)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=none yet")
     script = {
         "planner": [say(PLAN)],
         "research": [bash("cat a.txt"), say(READY)],
@@ -69,8 +72,8 @@ def test_from_a_goal_to_a_commit(
     with ScriptedServer(script) as server:
         for variable, value in cli.ready(tmp_path / "home", server.url).items():
             monkeypatch.setenv(variable, value)
-        for argv in (("plan", "a greeting", "--yes"), ("1", "0")):
-            ran = kern(*argv, *by)
+        for argv in (("plan", "a greeting", "--yes"), ("1", "0", *by)):
+            ran = kern(*argv)
             assert ran.code == 0, ran.said
     asked = [one.stage for one in server.requests if one.stage and not one.said]
     assert asked == ["planner", *Stage]
