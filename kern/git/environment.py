@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
+from typing import cast
 
 from kern.errors import KernError
 from kern.system import process
@@ -17,7 +18,7 @@ from kern.system import process
 # A person's identity, ssh, credentials and configuration stay. All else a caller's hook or alias
 # left behind, or it makes git read something else than the repository says.
 _PERSONS = re.compile(
-    "GIT_(AUTHOR|COMMITTER|CONFIG|SSH|SSL|HTTP|PROXY|TRACE|TEST|CEILING)\\w*_"
+    "GIT_(AUTHOR|COMMITTER|CONFIG|SSH|SSL|HTTP|PROXY|TRACE|TEST|CEILING|PYTHON)\\w*_"
     "|GIT_(SSH|ASKPASS|TRACE\\w*|EXEC_PATH|ALLOW_PROTOCOL|DISCOVERY_\\w+|CURL_VERBOSE)$"
 )
 _ANSWER = re.compile(rb"([0-9a-f]{40,64}) (blob|tree|commit|tag) (\d+)\n")
@@ -71,6 +72,17 @@ def unfiltered(keys: Iterable[str]) -> dict[str, str]:
 def with_hooks(more: Sequence[tuple[str, str]] = ()) -> dict[str, str]:
     """For what runs the person's hooks."""
     return added(os.environ, [("core.fsmonitor", "false"), *more])
+
+
+def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    from git import Git  # takes longer than all else that a command loads
+
+    handle = Git(str(cwd)).execute(
+        [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
+    )
+    child, handle.proc = handle.proc, None  # else the process would end with the handle
+    return cast("Popen[bytes]", child)
 
 
 def attend(child: "Popen[bytes]", data: bytes, timeout: float) -> tuple[bytes, str]:

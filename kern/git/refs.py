@@ -76,12 +76,16 @@ def begin(repo: Repo, head: Head, key: Key, attempt: int, *, mounted: bool) -> S
     return _written(repo, StartRef(ref, "", tree, head.commit, key, attempt, mounted))
 
 
-def hold(repo: Repo, start: StartRef, *trees: str) -> StartRef:
-    """The start ref names these trees as well, until it goes: no collector takes what a stage file
-    or a commit yet to be made counts on.
+def hold(repo: Repo, start: StartRef, *names: str) -> StartRef:
+    """The start ref names these trees and commits as well, until it goes: no collector takes what a
+    stage file or a branch yet to be moved counts on.
     """
-    there = {_tree(repo, commit) for commit in start.held}
-    new = [repo.commit_object(tree, (), "held\n") for tree in trees if tree not in there]
+    there = {*start.held, *(_tree(repo, commit) for commit in start.held)}
+    new = [
+        repo.store.id(f"{name}^{{commit}}") or repo.commit_object(name, (), "held\n")
+        for name in names
+        if name not in there
+    ]
     return _written(repo, replace(start, held=(*start.held, *new))) if new else start
 
 

@@ -5,6 +5,7 @@ The branch moves by compare and swap. Where a person's commit or pull has moved 
 is committed: the next look finds that, and the gates decide on top of what is there.
 """
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -136,13 +137,14 @@ def _make(
     texts[LEARNINGS] = changes.of(site.documents.read(LEARNINGS) or "", lesson).text
     whole = project.with_documents(site, tree, texts)
     # A hook may have dropped the trailer.
-    there = [line.rstrip() for line in message.splitlines()]
+    there = [line.rstrip() for line in message.split("\n")]
     trailer = briefs.trailer(key, imports.references(task)).splitlines()
     lacking = "\n".join(line for line in trailer if line not in there)
-    words = site.repo.git("stripspace", stdin=plain.encode(f"{message}\n\n{lacking}\n"))
+    lines = "\n".join((*there, "", lacking))
+    words = re.sub(r"\n{3,}", "\n\n", lines).strip("\n") + "\n"
     sha = history.create(site.repo, whole, at.head.commit, words)
     assert at.start is not None
-    refs.hold(site.repo, at.start, f"{sha}^{{tree}}")
+    refs.hold(site.repo, at.start, sha)
     record.note_commit(site.scope, key, sha)
     _land(site, at, sha)
 

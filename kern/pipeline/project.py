@@ -275,9 +275,10 @@ def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None
     does not ignore them.
     """
     texts = texts or {name: site.documents.read(name) for name in (SPEC, LEARNINGS)}
-    ignored, new = site.repo.ignored(*texts), dict[str, Entry | None]()
-    for name, text in texts.items():
-        if text and name not in ignored:
+    written, new = {n: text for n, text in texts.items() if text}, dict[str, Entry | None]()
+    ignored = site.repo.ignored(*written)
+    for name, text in written.items():
+        if name not in ignored:
             known = site.repo.entry(site.repo.head().commit, name)
             mode = known.mode if known and known.mode != LINK else "100644"
             new[name] = Entry(mode, site.repo.blob(plain.encode(text), path=name))

@@ -17,7 +17,7 @@ from kern import plain
 from kern.checks.gates import Gates
 from kern.errors import KernError, UsageError
 from kern.events import Sink
-from kern.git import history, in_place, refs, repository
+from kern.git import environment, history, in_place, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.repository import Repo, outermost
 from kern.git.room import Room
@@ -56,6 +56,7 @@ def begin(
     called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
     """
     repo, documents, parsed, settings = preflight.prepare(folder, empty=empty)
+    repo.start = environment.started
     bounds = replace(settings.budget, run=options.max_cost or settings.budget.run)
     settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
     templates = agents.foreseen(repo.root, settings)
