@@ -82,7 +82,8 @@ def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         mine: tuple[str, ...] = getattr(own, key) or ()
         if key == "network" and own.network is None:  # all is open but this machine
             names = tuple(one for one in names if re.match(_LOCAL, one))
-        new = [one for one in names if one not in mine]
+        folders = tuple(f"{one.rstrip('/')}/" for one in mine)
+        new = [one for one in names if not f"{one.rstrip('/')}/".startswith(folders)]
         if new and "*" not in mine:
             line = f"{key} = {plain.data([*mine, *new], indent=None)}"
             yield (
