@@ -21,11 +21,12 @@ def stop(folder: Path) -> None:
     if not holder.lives(git_dir):
         what = f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock"
         raise KernError(what, hint="kern, which takes it over")
-    run = f"the run with pid {holder.pid} on branch {plain.line(holder.branch)}"
+    where = f" on host {plain.line(holder.host)}" * (holder.host != lock.HOST)
+    run = f"the run with pid {holder.pid}{where} on branch {plain.line(holder.branch)}"
     again = "was asked to stop already: it " * control.asked(git_dir, holder.run)
     control.ask(git_dir, holder.run)
     when = "ends after its current stage, at once where it waits"
-    print(f"{run} {again}{when}; kill -INT {holder.pid} ends it now", file=sys.stderr)
+    print(f"{run} {again}{when}; kill -INT {holder.pid}{where} ends it now", file=sys.stderr)
 
 
 def path(folder: Path) -> None:

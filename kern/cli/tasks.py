@@ -82,7 +82,7 @@ def _base(text: str) -> str:
 
 def _begin(documents: Documents, change: Callable[[str], object]) -> None:
     """SPEC.md, where there is none; what is refused is so before there is one."""
-    if documents.form(SPEC) is None:
+    if documents.read(SPEC) is None and documents.form(SPEC) is None:  # nothing stands there
         change("")
         documents.write(SPEC, editing.NO_TASKS)
 
@@ -184,8 +184,9 @@ def edit(folder: Path) -> None:
         print(f"{SPEC} is unchanged")
         return
     parsed = parse(text)
-    if "\0" in text or (parse(base).tasks and not parsed.tasks):
-        what = "what the editor left is not taken: it is no text, or no task is left in it"
+    if "\0" in text or parsed.unclosed or (parse(base).tasks and not parsed.tasks):
+        why = parsed.unclosed.said if parsed.unclosed else "it is no text, or no task is left in it"
+        what = f"what the editor left is not taken: {why}"
         raise UsageError(what, hint=f"{SPEC} is unchanged; your text is in {copy}")
 
     def change(now: str, _: Spec) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """`kern add`, `edit`, `retry`, as processes in real repositories, beside runs too."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_what_a_person_changes_in_the_copy_is_applied_and_shown(repo: Path, kern
     [
         ("exit 3", "ended with 3: SPEC.md is unchanged"),
         ('echo nothing > "$1"', "not taken: it is no text, or no task is left in it"),
+        ('echo "\\`\\`\\`" >> "$1"', "code fence opened here is never closed"),
         ('printf "\\377\\000" > "$1"', "not taken: it is no text, or no task is left in it"),
     ],
 )
@@ -65,6 +67,14 @@ def test_lines_that_changed_meanwhile_are_kept_beside_the_persons(repo: Path, ke
     assert spec(repo) == "- [~] a\n\ntext\n\n- [ ] other\n"
     kept = (repo / ".git" / "kern" / "SPEC.edited.md").read_text()
     assert kept == "- [ ] mine\n\ntext\n\n- [ ] other\n"
+
+
+def test_nothing_is_added_where_something_else_stands_in_its_place(repo: Path, kern: Kern) -> None:
+    (repo / "SPEC.md").unlink()
+    os.mkfifo(repo / "SPEC.md")
+    ran = kern("add", "a task")
+    assert (ran.code, "it is not a file" in ran.err) == (2, True)
+    assert (repo / "SPEC.md").is_fifo()
 
 
 def test_many_at_once_lose_nothing(repo: Path, background: Background) -> None:

@@ -86,3 +86,8 @@ def test_a_pid_that_another_process_has_by_now_is_never_signalled(
         assert stranger.communicate("lives")[0] == "lives"
     assert stranger.returncode == 0
     assert kern("1", "0").code == Exit.OK  # and ends the agent that the killed one left
+
+
+def test_a_run_of_another_machine_is_asked_by_its_name(repo: Path, kern: Kern) -> None:
+    (repo / ".git" / "kern.holder").write_text("1\nelsewhere\nabc\nmain\n")
+    assert "kill -INT 1 on host elsewhere ends it now" in kern("stop").err
