@@ -106,7 +106,8 @@ def moved(repo: Repo) -> set[str]:
     """The commits to which kern's children moved HEAD."""
     argv = ("--no-show-signature", "--walk-reflogs", "-200", "--format=%H %gs", "HEAD")
     moves = repo.run("log", *argv)[1].decode("utf-8", "replace")
-    return {*re.findall(rf"(?m)^([0-9a-f]+) kern [0-9a-f]+ {process.BY_ITSELF}\b", moves)}
+    own = f"(?:stage 2|.*{process.BY_ITSELF})"  # "stage": of an older kern's
+    return {*re.findall(rf"(?m)^([0-9a-f]+) kern [0-9a-f]+ {own}\b", moves)}
 
 
 # ---------------------------------------------------------------- the person's commits

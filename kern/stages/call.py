@@ -123,6 +123,11 @@ class Caller:
         """By one agent, again and again while the fault is one that passes."""
         import tenacity  # with asyncio and more, which a look does without
 
+        awaited = bool(self.away)  # of an outage that is waited for, one try after each pause
+
+        def passes(fault: BaseException) -> bool:
+            return isinstance(fault, TransientFault) and not (awaited and isinstance(fault, Outage))
+
         def prepare(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
             tries, wait = state.attempt_number, state.upcoming_sleep
@@ -131,8 +136,8 @@ class Caller:
             again()
 
         return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(TransientFault),
-            stop=tenacity.stop_after_attempt(1 if self.away else TRIES),
+            retry=tenacity.retry_if_exception(passes),
+            stop=tenacity.stop_after_attempt(TRIES),
             wait=tenacity.wait_exponential(multiplier=2, max=60) + tenacity.wait_random(0, 1),
             sleep=self.sleep,
             before_sleep=prepare,
