@@ -86,6 +86,8 @@ class Journal:
         for name, value in row.items():
             record[name] = value if name in _EXACT else plain.masked_data(value, self.hidden)
         self.own.append(record)
+        if row["kind"] == "task" and row["did"] != "start":  # what comes now is none of it
+            self.task = ""
         try:
             append(self.path, line(record))
         except OSError as exc:

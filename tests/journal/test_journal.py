@@ -13,7 +13,7 @@ import pytest
 from kern import events
 from kern.journal import store, totals
 from kern.journal.history import fold
-from kern.model import Cost
+from kern.model import Cost, Result
 from kern.views import summary
 from tests.conftest import Fake, Git, Inline, Kern
 
@@ -221,6 +221,15 @@ def test_a_clock_that_goes_back_stands_still(
         monkeypatch.setattr(time, "time", lambda now=clock: now)
         journal(events.warning(text, kept=True))
     assert [one["text"] for one in store.load(journal.path)] == ["first", "then"]
+
+
+def test_what_follows_the_end_of_a_task_is_none_of_it(tmp_path: Path) -> None:
+    journal = store.Journal(lambda event: None, tmp_path, "main", "main01")
+    for did in ("start", "done"):
+        journal(events.new("task", did, task="one"))
+        journal(events.gate_ended(Result("of what lands next", 0, "")))
+    tasks = [one["task"] for one in store.load(journal.path)]
+    assert tasks == ["one", "one", "one", ""]
 
 
 def test_the_log_tells_of_a_worker_while_another_waits_for_the_api(repo: Path, kern: Kern) -> None:
