@@ -228,6 +228,8 @@ def under_way(repo: Repo) -> str:
 
 def abort(repo: Repo) -> None:
     """Forget what `begun` names; HEAD, index and files stay."""
+    for name in ("merge", "rebase"):  # what they have stashed by themselves stays a stash
+        repo.run(name, "--quit")
     for name in (*_OPERATIONS, "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "sequencer"):
         place = repo.git_dir / name
         workspace.remove(place)  # where it is a folder
