@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kern.git import history, refs
+from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Head, Repo, outermost
 from kern.git.room import Room
 from kern.model import Key
@@ -54,17 +55,28 @@ class InPlace(Room):
         """What nobody has kept is saved first. What is ignored stays, by whatever rules."""
         held, target = self._known[-1], self.repo.bare(tree)
         self.accept(target)
-        for _ in range(2):  # what rules of an agent's ignored is seen without them
-            self._set_repositories_aside()
-            if (now := super().candidate()) == target:
+        for _ in range(2):
+            if (now := self._look()) == target:
                 break
+            self._set_repositories_aside()
             if now not in self._known:
                 self.save(held, now)
             for reset in (("--reset", now), ("--reset", "-u", target)):
                 self.repo.git("read-tree", *reset, env=self.env)
             held = target
+            # What rules of an agent's ignored is seen without them.
+            if not any(path.endswith(".gitignore") for path in self.repo.changed(now, target)):
+                break
         self._base = tree
         return []
+
+    def _look(self) -> str:
+        """At what lies there, where need be once what git cannot add is out of the way."""
+        try:
+            return super().candidate()
+        except GitFailed:
+            self._set_repositories_aside()
+            return super().candidate()
 
     def changed(self) -> list[str]:
         """What is not as HEAD has it."""

@@ -20,6 +20,7 @@ from kern.spec.parse import EXAMPLE, Spec, Task, parse
 from kern.system import waits, workspace
 
 T = TypeVar("T")
+_TRIES = 5
 _PATIENCE = 3000  # hundredths of a second: many at once wait for each other
 
 
@@ -112,13 +113,14 @@ class Documents:
         is not overwritten, another kern waits its turn.
         """
         with self.alone():
-            while True:
+            for _ in range(_TRIES):
                 text, parsed = self.spec()
                 new, value = change(text, parsed)
                 if self.spec_text() == text:
                     if new != text:
                         self.write(SPEC, new)
                     return value
+        raise KernError(f"{SPEC} changes faster than it can be written", hint="kern, when it rests")
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
