@@ -119,9 +119,10 @@ def remove(here: Yard, number: int, base: Path | None = None) -> None:
     with _ONE_BY_ONE:
         workspace.remove(place)
         here.repo.run("worktree", "remove", "--force", "--force", str(place))
-    for folder in base.glob(f"{escape(place.name)}*") if base else ():
+    name = escape(place.name)
+    for folder in base.glob(f"{name}*") if base else ():
         own = workspace.read(folder / ".root") == os.fsencode(place)
-        if own or folder.match("*-kern-work-*.lock.d"):
+        if own or folder.match(f"{name}-kern-work-*.lock.d"):
             workspace.remove(folder)
 
 
