@@ -186,13 +186,13 @@ class Follower:
 def _since(path: Path, begin: int = 0, size: int = 0, warn: Warn = lambda text: None) -> bytes:
     """What stands there from this byte on, or in so many at its end."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - size, 0) if size else begin)
             return file.read()
     except FileNotFoundError:
         pass
     except OSError as exc:
-        warn(f"without the journal {path}: {exc.strerror}")
+        warn(f"without the journal {path}: {exc.strerror or exc}")
     return b""
 
 
