@@ -116,11 +116,13 @@ def _project(base: Path, root: Path, *, create: bool) -> str:
     plain, path = re.sub(r"[\x00-\x1f]", "_", root.name) or "root", os.fsencode(root)
     for name in (plain, f"{plain}-{_digest(str(root))}"):
         claim = base / name / ".root"
-        holder = read(claim)
-        if holder is None and create:
+        if create:
             own_folder(base / name)
-            replace(claim, path)
-        if holder in (None, path):
+            with reported(claim), contextlib.suppress(FileExistsError):  # two may claim it at once
+                descriptor = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb", 0) as file:
+                    file.write(path)
+        if read(claim) in (None, path):
             return name
     raise KernError(f"{base} knows another repository under both names of {root}")
 
