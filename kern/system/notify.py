@@ -7,6 +7,7 @@ Never a reason to end paid work: what goes wrong here is a warning, or nothing.
 import contextlib
 import json
 import os
+import select
 import shlex
 import shutil
 import sys
@@ -24,6 +25,7 @@ from kern.system.workspace import Scope
 
 _TIME_OUT_S = 10
 _OUTPUT_LIMIT = 1_000_000  # bytes
+_READY_S = 3.0  # until the system has answered
 _HOLD = ("sh", "-c", "echo; exec cat")  # cat: to the end of its input, which kern holds open
 _BY = {
     "darwin": ("caffeinate", "-i"),
@@ -112,7 +114,8 @@ def awake(root: Path, *, wanted: bool) -> Iterator[str]:
     with process.start((*by, *_HOLD), cwd="/", env=env, **pipes) as child:
         assert child.stdin and child.stdout
         try:
-            yield by[0] if child.stdout.read(1) else ""
+            answered = select.select([child.stdout], [], [], waits.scaled(_READY_S))[0]
+            yield by[0] if answered and child.stdout.read(1) else ""
         finally:
             child.stdin.close()
             process.end(child)

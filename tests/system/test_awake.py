@@ -62,3 +62,12 @@ def test_a_person_can_turn_it_off(
     ran = kern("1", "0", env={"KERN_AWAKE": "off"})
     assert ran.code == 0, ran.said
     assert "awake:" not in ran.said and not noted.exists()
+
+
+def test_a_system_that_does_not_answer_is_done_without(
+    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
+) -> None:
+    inhibits("#!/bin/sh\nexec sleep 600\n")
+    ran = kern("1", "0", env={"KERN_TEST_WAITS": "0.05"})
+    assert ran.code == 0, ran.said
+    assert "awake:" not in ran.said
