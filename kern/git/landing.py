@@ -42,8 +42,8 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     there = {path for path in changes if os.path.lexists(repo.root / path)}
     written = _written(repo, changes)
     # git itself would bring back what a person removed, and overwrite what it ignores
-    gone = {*repo.paths("ls-files", "-z", "--deleted")}
-    if removed := [path for path, (was, new) in changes.items() if was and new and path in gone]:
+    gone = {path for path, (was, new) in changes.items() if was and new} - there
+    if gone and (removed := gone.intersection(repo.paths("ls-files", "-z", "--deleted"))):
         return sorted(removed)
     made = {path for path, (was, _) in changes.items() if not was} & there - written.keys()
     if unknown := [path for path in made if not _is_tracked(repo, path)]:
