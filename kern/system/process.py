@@ -6,6 +6,7 @@ Knows nothing of agents.
 """
 
 import contextlib
+import functools
 import os
 import secrets
 import signal
@@ -271,13 +272,16 @@ def tree_last(root: Path) -> dict[str, str]:
     """The PATH by which kern itself finds programs: those of the tree, where an agent may have
     left a `git`, come after all others.
     """
+    return {"PATH": _sorted(os.environ.get("PATH", os.defpath), root)}
 
+
+@functools.cache  # it is asked for with each git, and looks at each folder's links
+def _sorted(path: str, root: Path) -> str:
     def is_inside(one: str) -> bool:
         places = Path(os.path.normpath(one)), Path(os.path.realpath(one))
         return not os.path.isabs(one) or any(place.is_relative_to(root) for place in places)
 
-    path = os.environ.get("PATH", os.defpath)
-    return {"PATH": os.pathsep.join(sorted(path.split(os.pathsep), key=is_inside))}
+    return os.pathsep.join(sorted(path.split(os.pathsep), key=is_inside))
 
 
 # ---------------------------------------------------------------- short commands
