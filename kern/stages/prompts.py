@@ -196,7 +196,6 @@ def _jinja() -> Any:
     )
 
 
-@cache
 def _variables(body: str, origin: str, above: int) -> set[str]:
     """What it wants filled in. `above`: lines of the file before it."""
     from jinja2 import TemplateSyntaxError, meta
