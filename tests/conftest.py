@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -108,6 +109,8 @@ def sealed(shared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
         folder = request.getfixturevalue("tmp_path")
         settle(folder)
     home = folder / "home"
+    # Asked for now: later TMPDIR may lead to a folder that goes with the test.
+    monkeypatch.setattr(tempfile, "tempdir", tempfile.gettempdir())
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("KERN_DIR", str(folder / "kern"))
