@@ -48,6 +48,7 @@ heed_signals()
 keep_bytecode()
 os.environ["TZ"] = "UTC"
 time.tzset()
+tempfile.gettempdir()  # known from now on: where a test's own TMPDIR leads goes with the test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -109,8 +110,6 @@ def sealed(shared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
         folder = request.getfixturevalue("tmp_path")
         settle(folder)
     home = folder / "home"
-    # Asked for now: later TMPDIR may lead to a folder that goes with the test.
-    monkeypatch.setattr(tempfile, "tempdir", tempfile.gettempdir())
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("KERN_DIR", str(folder / "kern"))

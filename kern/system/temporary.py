@@ -27,7 +27,7 @@ def folder(*outside_of: Path) -> Iterator[Path]:
     if Path(tempfile.tempdir or "").name.startswith(_PREFIX):
         yield Path(tempfile.gettempdir())
         return
-    tempfile.tempdir = None  # what is known from before may be of another environment
+    known, tempfile.tempdir = tempfile.tempdir, None  # that may be of another environment
     parent = Path(os.path.realpath(tempfile.gettempdir()))
     if any(parent.is_relative_to(other) for other in outside_of):
         parent = Path("/tmp")
@@ -43,7 +43,7 @@ def folder(*outside_of: Path) -> Iterator[Path]:
     try:
         yield Path(new)
     finally:
-        tempfile.tempdir = None
+        tempfile.tempdir = known
         for name in TEMPORARY:
             del os.environ[name]
         os.environ.update(before)
