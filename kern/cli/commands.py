@@ -106,7 +106,7 @@ def stop(as_json: options.AsJson = False) -> None:
 
 @app.command(rich_help_panel="Tasks")
 def add(
-    task: Annotated[str, Argument(metavar="WORDS", help="Or - : a list on standard input.")] = "",
+    text: Annotated[str, Argument(metavar="WORDS", help="Or - : a list on standard input.")] = "",
     after: Annotated[options.Names, Option(metavar="TASK", help="What must come first.")] = None,
     gate: Annotated[options.Names, Option(metavar="COMMAND", help="What must pass.")] = None,
     judge: Annotated[options.Names, Option(metavar="WORDS", help="What must be true.")] = None,
@@ -116,13 +116,13 @@ def add(
     """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import tasks
 
-    if task == "-" and (after or gate or judge):
+    if text == "-" and (after or gate or judge):
         raise UsageError("the list itself says what its tasks need", hint="kern add -")
     with options.as_data(as_json):
-        if task == "-":
+        if text == "-":
             tasks.add_list(Path.cwd(), yes=yes)
         else:
-            tasks.add(Path.cwd(), task, after or (), gate or (), judge or ())
+            tasks.add(Path.cwd(), text, after or (), gate or (), judge or ())
 
 
 @app.command(rich_help_panel="Tasks")

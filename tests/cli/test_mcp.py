@@ -49,11 +49,14 @@ def talk(folder: Path, calls: Sequence[Call], **env: str) -> list[Said]:
 
 
 def test_there_are_seven_tools_that_take_little_room_and_begin_no_run() -> None:
-    assert [*TOOLS] == ["status", "show", "add", "answer", "stop", "report", "search"]
-    listed = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools()]
+    assert [*tools()] == ["status", "show", "add", "answer", "stop", "report", "search"]
+    listed = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools().values()]
     assert len(json.dumps(listed)) / 3 < 1500  # of English a token has four characters
-    looking = [tool["name"] for tool in listed if "annotations" in tool]
+    looking = [tool["name"] for tool in listed if tool["annotations"]["readOnlyHint"]]
     assert looking == ["status", "show", "report", "search"]
+    taken = {tool["name"]: [*tool["inputSchema"]["properties"]] for tool in listed}
+    assert taken["add"] == ["text", "after", "gate", "judge"] and taken["report"] == ["since"]
+    assert taken["status"] == taken["stop"] == []
 
 
 @pytest.mark.slow
