@@ -57,7 +57,7 @@ def add_list(folder: Path, *, yes: bool) -> None:
     def added(text: str) -> imports.Added:
         return imports.added(_base(text), items)
 
-    old = documents.spec_text() if documents.form(SPEC) is not None else ""
+    old = "" if documents.read(SPEC) is None else documents.spec_text()
     plan = added(old)
     if plan.left_out:
         print(f"left out, done or in {SPEC} already: {plan.left_out}", file=sys.stderr)
@@ -82,7 +82,7 @@ def _base(text: str) -> str:
 
 def _begin(documents: Documents, change: Callable[[str], object]) -> None:
     """SPEC.md, where there is none; what is refused is so before there is one."""
-    if documents.read(SPEC) is None and documents.form(SPEC) is None:  # nothing stands there
+    if documents.read(SPEC) is None:
         change("")
         documents.write(SPEC, editing.NO_TASKS)
 

@@ -174,24 +174,23 @@ def watched(site: Site, who: str, back: str = "") -> Iterator[list[str]]:
         return
     documents, head = site.documents, site.repo.head()
     staged = workspace.read(site.repo.git_dir / "index")
-    before = [
-        (name, documents.form(name), documents.read(name) or "") for name in (SPEC, LEARNINGS)
-    ]
+    texts = ((name, documents.read(name)) for name in (SPEC, LEARNINGS))
+    before = [(name, text) for name, text in texts if text is not None]
     try:
         yield broken
     finally:
-        for name, form, text in before:
+        for name, text in before:
             with documents.alone():
-                _reapply(site, name, form, text)
+                _reapply(site, name, text)
         broken += undo_mistakes(site, head, who)
         in_place.restore_index(site.repo, staged if site.repo.head() == head else None)
         if back:
             site.rooms.put_back(back)
 
 
-def _reapply(site: Site, name: str, form: str | None, before: str) -> None:
+def _reapply(site: Site, name: str, before: str) -> None:
     """kern's own lines once more, where a child could write them; which words are gone, is said."""
-    if what := site.documents.restore(name, form, before):
+    if what := site.documents.restore(name, before):
         site.warn(f"{name} was {what} while an agent ran: restored")
     fixed = text = site.documents.read(name) or ""
     if text == before or site.caller.hold is not unheld:

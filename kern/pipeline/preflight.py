@@ -80,7 +80,7 @@ def person_settings(root: Path) -> Person:
 def tasks(repo: Repo, documents: Documents, *, empty: bool = False) -> Spec:
     """SPEC.md without a fault, and with at least one task unless it may be `empty`."""
     documents.read(LEARNINGS)
-    for name in filter(documents.form, (SPEC, LEARNINGS)):
+    for name in (one for one in (SPEC, LEARNINGS) if (documents.root / one).is_symlink()):
         entry = repo.entry(repo.head().commit, name)
         if entry and entry.mode == LINK:
             raise UsageError(

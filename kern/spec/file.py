@@ -59,30 +59,20 @@ class Documents:
         place = real(self.root, name)
         workspace.replace(place, encode(text), private=False, scratch=self.scratch)
 
-    def form(self, name: str) -> str | None:
-        """What stands there: the target of a link, "" for a file, None for anything else."""
-        place = self.root / name
-        if place.is_symlink():
-            return os.readlink(place)
-        return "" if place.is_file() else None
-
-    def restore(self, name: str, form: str | None, text: str) -> str:
-        """Make the file, or the link, of it again that it was, if it is gone or something else. A
-        text that can be read there stays, else `text` comes back. What had become of it, in words.
+    def restore(self, name: str, text: str) -> str:
+        """Write the text again where none can be read; what stands there is moved aside. What had
+        become of the file, in words.
         """
-        place, now = self.root / name, self.form(name)
-        if form is None or (now == form and self.read(name) is not None):
-            return ""
-        changed = now != form and os.path.lexists(place)
-        if changed:
-            with contextlib.suppress(OSError, KernError):  # no pipe, nothing from elsewhere
-                text = self.read(name) or text
-            aside = tempfile.mkdtemp(prefix=f"{name}.", dir=self.scratch or place.parent)
-            shutil.move(place, aside)
-        if form and not place.is_symlink():
-            place.symlink_to(form)
+        what = "deleted"
+        try:
+            if self.read(name) is not None:
+                return ""
+        except UsageError:  # a pipe, a folder, a link to elsewhere
+            what = "made something else"
+            aside = tempfile.mkdtemp(prefix=f"{name}.", dir=self.scratch or self.root)
+            shutil.move(self.root / name, aside)
         self.write(name, text)
-        return "made something else" if changed else "deleted"
+        return what
 
     def spec_text(self) -> str:
         text = self.read(SPEC)
@@ -157,6 +147,6 @@ class Documents:
     def settings(self) -> Settings:
         """kern.toml's, the defaults where there is none. A link could lead anywhere: refused."""
         place = self.root / FILE
-        if os.path.lexists(place) and self.form(FILE) != "":
+        if place.is_symlink() or (place.exists() and not place.is_file()):
             raise UsageError(f"{FILE} is a link, or no file", hint=f"put a file into {self.root}")
         return config.parse(workspace.read(place) or b"")

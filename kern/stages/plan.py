@@ -173,13 +173,12 @@ def read(text: str, there: str, mode: Mode) -> Plan:
 
 
 def added(text: str, plan: Plan) -> Added:
-    """What of a plan is new to that SPEC.md, in it. Raises UsageError where it does not fit: an
-    `After` leads nowhere, or in a circle.
+    """What of a plan is new to that SPEC.md, in it. Raises UsageError where an `After` leads
+    nowhere.
     """
     new = imports.added(text, plan.items)
-    old = {fault.message for fault in order.faults(parse(text))}
-    if wrong := [one.message for one in order.faults(parse(new.text)) if one.message not in old]:
-        raise UsageError(f"in its order: {wrong[0]}")
+    if faults := order.faults(parse(new.text)):
+        raise UsageError(f"in its order: {faults[0].message}")
     return new
 
 
