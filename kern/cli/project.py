@@ -188,7 +188,7 @@ def _ran(
         results = [was for _, was, _ in project.now(site, gates)]
         if not compared:
             return results, []
-        notes = trial.compared(site, gates, results, leave, hooked=not names)
+        notes = trial.compared(site, gates, results, hooked=not names)
         if jobs:
             green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
             notes += worktree.tried(site, green)

@@ -10,11 +10,9 @@ from pathlib import Path
 from kern import plain
 from kern.agents import places, protocol
 from kern.agents.protocol import Agent, Program
-from kern.config import Settings
 from kern.errors import KernError, UsageError
-from kern.model import Needs, Role
+from kern.model import Needs
 from kern.pipeline.preflight import Check, demand, tried
-from kern.stages import prompts
 from kern.stages.prompts import Template
 from kern.system import process
 
@@ -25,17 +23,6 @@ def chosen(templates: Iterable[Template]) -> list[Agent]:
     """All that may have to run, each once. Raises UsageError for one that kern does not know."""
     names = [by.agent for form in templates for by in form.runners]
     return [protocol.find(name) for name in dict.fromkeys(names)]
-
-
-def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
-    """The prompts, with who runs them. Raises UsageError, also for an agent that kern.toml or the
-    command line names and kern does not know.
-    """
-    forms = prompts.templates(root, settings)
-    choices = (*settings.models.values(), *settings.picked.values())
-    for name in filter(None, (*settings.agents, *(one.agent for one in choices))):
-        protocol.find(name)
-    return forms
 
 
 def command(agent: Agent) -> str:

@@ -36,30 +36,26 @@ _RENEWAL_S = 30.0
 _FLAT = "no overlay can lie on this disk: kern works in your tree (kern help safety)"
 
 
-def mode() -> Mode:
-    """The environment's word. Raises UsageError."""
-    return person.mode(os.environ.get(VARIABLE) or Mode.AUTO, VARIABLE)
-
-
 def homes(repo: Repo) -> Path:
     """The folder of those that children have in place of the person's."""
     digest = hashlib.sha256(os.fsencode(repo.common_dir)).hexdigest()[:8]
     return trust.state(repo) / "homes" / f"{repo.common_dir.parent.name}-{digest}"
 
 
-def wanted(repo: Repo, programs: Collection[Program], own: Person) -> Sandbox:
-    """Before any means was chosen. `programs`: the agents of the run."""
+def chosen(repo: Repo, own: Person) -> Sandbox:
+    """As this machine has it, with no agent in it. Raises UsageError."""
+    mode = person.mode(os.environ.get(VARIABLE) or Mode.AUTO, VARIABLE)
     scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
     home, documents = Path.home(), (repo.root / SPEC, repo.root / LEARNINGS)
-    return Sandbox(
+    plan = Sandbox(
         Tree(repo.root, repo.git_dir, repo.common_dir, (repo.root / ".kern",), documents),
         home,
         homes(repo),
         own.holding,
-        {one.agent.name: agents.needs(one.agent) for one in programs},
-        (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
+        programs=(*confine.programs(home), *_settings_of_git(repo)),
         hidden=(scope.base,),
     )
+    return confine.chosen(mode, plan)
 
 
 def _settings_of_git(repo: Repo) -> list[Path]:
@@ -73,9 +69,8 @@ def _settings_of_git(repo: Repo) -> list[Path]:
 
 
 @contextlib.contextmanager
-def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
-    """The sandbox with its homes and its relay, for as long as the run. Raises UsageError."""
-
+def ready(plan: Sandbox, programs: Collection[Program], sink: Sink) -> Iterator[Sandbox]:
+    """The sandbox with those agents, its homes and its relay, for as long as the run."""
     opened = map(os.path.expanduser, plan.grants.write)
     writable = [Path(os.path.realpath(one)) for one in (str(plan.tree.root), *opened)]
     with contextlib.ExitStack() as run:
@@ -83,15 +78,18 @@ def ready(plan: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         # The path of a socket has room for 108 characters.
         short = None if len(tempfile.gettempdir()) < 70 else "/tmp"
         folder = run.enter_context(tempfile.TemporaryDirectory(prefix="relay-", dir=short))
-        sandbox = confine.chosen(mode, replace(plan, relay=Path(folder, "relay")))
+        there = confine.programs(plan.home, *(one.command for one in programs))
+        sandbox = replace(
+            plan,
+            needs={one.agent.name: agents.needs(one.agent) for one in programs},
+            programs=(*dict.fromkeys((*there, *plan.programs)),),
+            relay=Path(folder, "relay"),
+        )
         if sandbox.means is not Means.NONE:
             from kern.sandbox.proxy import Relay  # with asyncio, which most commands do without
 
-            try:
+            with workspace.reported(plan.own):
                 confine.homes(plan.own)
-            except OSError:  # those of this run, then
-                sandbox = replace(sandbox, own=Path(folder, "homes"))
-                confine.homes(sandbox.own)
             if sandbox.means is Means.BWRAP and sandbox.apart:
                 relay = Relay(str(sandbox.relay), sandbox.hosts, partial(_refused, sink))
                 run.callback(relay.close)
@@ -112,16 +110,6 @@ def _renew(sandbox: Sandbox, done: threading.Event) -> None:
     while not done.wait(_RENEWAL_S):
         sandbox.renew()
     sandbox.renew()
-
-
-def foreseen(repo: Repo, own: Person) -> Sandbox:
-    """As a run would choose it now. Raises UsageError."""
-    return confine.chosen(mode(), wanted(repo, (), own))
-
-
-def holds(repo: Repo, own: Person) -> bool:
-    """Whether what a repository has run here cannot get out. Raises UsageError."""
-    return foreseen(repo, own).means is not Means.NONE
 
 
 def rooms(sandbox: Sandbox, repo: Repo, settings: Settings) -> bool:

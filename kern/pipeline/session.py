@@ -4,7 +4,6 @@ earlier run has left; and what would end a night that nobody watches, tried whil
 
 import contextlib
 import os
-import re
 import secrets
 import shutil
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.checks.gates import Gates
-from kern.errors import KernError, UsageError
+from kern.errors import KernError
 from kern.events import Sink
 from kern.git import environment, history, in_place, refs, repository
 from kern.git.in_place import InPlace
@@ -24,20 +23,19 @@ from kern.git.room import Room
 from kern.journal import store
 from kern.model import Marker
 from kern.models import ROLES
-from kern.pipeline import agents, attempt, isolation, landing, preflight, project, trust
+from kern.pipeline import agents, attempt, isolation, landing, preflight, trust
 from kern.pipeline.place import documents
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Options, Site
 from kern.sandbox import wall
 from kern.sandbox.confine import Sandbox
 from kern.sandbox.means import Means
+from kern.stages import prompts
 from kern.stages.call import Caller
 from kern.system import control, lock, notify, process, workspace
 from kern.system.control import Steering
 
 AGE_S = 30 * 86400.0
-_SLOW_S = 3.0  # a signature that takes longer may have been asked for
-_ROOM = 300 << 20  # bytes; with less a night may end
 
 
 @contextlib.contextmanager
@@ -59,18 +57,18 @@ def begin(
     repo.start = environment.started
     bounds = replace(settings.budget, run=options.max_cost or settings.budget.run)
     settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
-    templates = agents.foreseen(repo.root, settings)
+    templates = prompts.templates(repo.root, settings)
     crew = agents.chosen(templates.values())
     own, first = preflight.person_settings(repo.root), ""
+    plan = isolation.chosen(repo, own)
     if not options.leave.trusted:
-        new = trust.started(repo, settings, parsed, crew)
-        first = trust.settle(repo, new, options.leave.ask, partial(isolation.holds, repo, own))
+        new, held = trust.started(repo, settings, parsed, crew), plan.means is not Means.NONE
+        first = trust.settle(repo, new, options.leave.ask, held=held)
     preflight.demand(preflight.of_repository(repo, commits=commits))
     programs = agents.ready(crew, repo.root) if paid else {}
     name, run = repo.head().name, secrets.token_hex(8)
     copies = repo.git_dir / "kern" / "run" / name  # of a worktree they go with it
     scope = replace(workspace.scope(repo.root, name), copies=copies)
-    plan = isolation.wanted(repo, programs.values(), own)
     if paid:
         journal = store.Journal(sink, repo.common_dir, name, run)
         tried = lands and options.watched
@@ -79,7 +77,7 @@ def begin(
     caller = Caller(repo.root, scope, run, sink, programs, settings)
     killed = lock.holder(repo.git_dir)  # it takes its note away as it ends
     with (
-        isolation.ready(plan, isolation.mode(), sink) as sandbox,
+        isolation.ready(plan, programs.values(), sink) as sandbox,
         control.signals(),
         lock.hold(repo.git_dir, run, name, scope.lock),
         _leaving(caller),
@@ -222,34 +220,9 @@ def drop_old(site: Site) -> None:
 
 
 def look_ahead(site: Site) -> None:
-    """Raises KernError for what would end the run later; what may is a warning. What could ask is
-    tried only where a person is there to answer.
+    """Raises KernError where no signature can be made: tried while a person is there to answer what
+    it may ask.
     """
-    if os.environ.get(process.FLEET):  # the run that started it has looked
-        return
-    for name in site.repo.hooks(*project.HOOKS, folder=site.hooks_folder):
-        hook = site.hooks_folder / name
-        with hook.open("rb") as file:
-            program = re.match(r"#!\s*(?:\S*/env\s+)?([^\s-]\S*)", os.fsdecode(file.readline(400)))
-        if program and not shutil.which(program[1]):
-            raise UsageError(
-                f"no commit could be made: the {name} hook needs {program[1]}, which is not there",
-                hint=f"install it, or correct the first line of {hook}",
-            )
-    for place in dict.fromkeys((site.repo.root, site.scope.folder)):
-        if (free := shutil.disk_usage(place).free) < _ROOM:
-            site.warn(f"{free >> 20} MB are free for {place}: a full disk ends the run")
     if site.options.watched and history.signs(site.repo):
-        _sign(site)
-
-
-def _sign(site: Site) -> None:
-    """Which may ask the person."""
-    began = time.monotonic()
-    empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
-    history.create(site.repo, empty, "", "")
-    if (took := time.monotonic() - began) > _SLOW_S:
-        site.warn(
-            f"signing took {took:.0f} s: if it asks each time, the night stops there; --no-sign "
-            "leaves these commits unsigned, and the morning says how to sign them"
-        )
+        empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
+        history.create(site.repo, empty, "", "")

@@ -6,18 +6,14 @@ from collections.abc import Sequence
 
 from kern import events
 from kern.config import Gate
-from kern.errors import UsageError
 from kern.model import Result
-from kern.pipeline import project, trust
-from kern.pipeline.site import Leave, Site
-from kern.pipeline.trust import Started
+from kern.pipeline import project
+from kern.pipeline.site import Site
 from kern.sandbox.confine import unheld
-
-_WHY = "to tell whether the sandbox is why, kern runs once outside of it what is red in it"
 
 
 def compared(
-    site: Site, gates: Sequence[Gate], results: Sequence[Result], leave: Leave, *, hooked: bool
+    site: Site, gates: Sequence[Gate], results: Sequence[Result], *, hooked: bool
 ) -> list[str]:
     """A line for each gate that is red in the sandbox, and for a hook to which that is closed.
     `hooked`: git's hooks are tried, on a commit of nothing.
@@ -27,9 +23,7 @@ def compared(
     lines = _tried_hooks(site) if hooked and site.rooms.mounted else []
     red = {one.name: one for one in results if one.red and project.LACKING not in one.output}
     again = [gate for gate in gates if gate.label in red]
-    if not again:
-        return lines
-    if not (leave.trusted or _agreed(site, again, leave)):
+    if again and not site.options.leave.trusted:
         return [*lines, "not tried outside of the sandbox: kern check --trust"]
     return [*lines, *(_compared(site, gate, red[gate.label]) for gate in again)]
 
@@ -41,16 +35,6 @@ def _tried_hooks(site: Site) -> list[str]:
     message = site.repo.text("show", "--no-patch", "--format=%B", head.commit)
     ended = project.run_hooks(site, site.repo.tree(head.commit), message)
     return [f"the {ended.refused} hook: {one}" for one in ended.closed]
-
-
-def _agreed(site: Site, again: Sequence[Gate], leave: Leave) -> bool:
-    """By the usual question, of what the person was not asked about while a sandbox held it."""
-    try:
-        site.sink(events.warning(_WHY))
-        trust.settle(site.repo, Started(tuple(trust.of_gates(again))), leave.ask, lambda: False)
-    except UsageError:
-        return False
-    return True
 
 
 def _compared(site: Site, gate: Gate, inside: Result) -> str:

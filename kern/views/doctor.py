@@ -143,8 +143,8 @@ def _sandbox(here: Here) -> Iterator[Check]:
     """Which sandbox there is, and what an agent has in it."""
     repo = here.repo
     programs = [Program(agent, agents.command(agent)) for agent in here.crew]
-    wanted = isolation.wanted(repo, programs, preflight.person_settings(repo.root))
-    with isolation.ready(wanted, isolation.mode(), lambda event: None) as sandbox:
+    plan = isolation.chosen(repo, preflight.person_settings(repo.root))
+    with isolation.ready(plan, programs, lambda event: None) as sandbox:
         apart = isolation.rooms(sandbox, repo, here.settings)
         changes = tried("changes", lambda: preflight.yours(repo, apart=apart))
         yield from [changes] if changes.detail else []

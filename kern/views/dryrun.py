@@ -65,7 +65,7 @@ def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
     if several:
         yield f"at once: {told(options.jobs, options.scheduler)}"
     who = "workers" if several else "tasks"
-    sandbox = isolation.foreseen(repo, preflight.person_settings(repo.root))
+    sandbox = isolation.chosen(repo, preflight.person_settings(repo.root))
     apart = several or isolation.rooms(sandbox, repo, settings)
     yield preflight.yours(repo, who, apart=apart)
 

@@ -60,7 +60,7 @@ def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Pat
     git("config", "--global", "include.path", "~/work.gitconfig")
     git("config", "--global", "core.excludesFile", "~/ignored")
     git("config", "core.hooksPath", str(tmp_path / "hooks"))
-    wanted = isolation.wanted(open_at(repo), [], Person())
+    wanted = isolation.chosen(open_at(repo), Person())
     assert {home / "work.gitconfig", home / "ignored", tmp_path / "hooks"} <= {*wanted.programs}
 
 

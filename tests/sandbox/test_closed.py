@@ -42,8 +42,9 @@ def held(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     (home / ".local/bin").mkdir(parents=True)  # empty, and no more is missing there
     (repo / "a.c").write_text(f'#include "{home}/data/in.csv"\n')
     monkeypatch.setenv("DATABASE_URL", "postgres://mine")
-    wanted = isolation.wanted(open_at(repo), [], Person())
-    with isolation.ready(wanted, Mode.BWRAP, lambda event: None) as held:
+    monkeypatch.setenv(isolation.VARIABLE, Mode.BWRAP)
+    plan = isolation.chosen(open_at(repo), Person())
+    with isolation.ready(plan, [], lambda event: None) as held:
         yield held
 
 

@@ -62,7 +62,7 @@ def test_a_hook_that_it_refuses_ends_the_run_and_the_next_goes_on_at_the_commit(
     assert "[x]" in git("show", "HEAD:SPEC.md")
 
 
-def test_check_tells_what_is_red_in_it_alone_and_asks_before_it_runs_that_outside(
+def test_check_tells_what_is_red_in_it_alone_where_it_may_run_that_outside(
     repo: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate(repo, git, WRITES)
@@ -73,7 +73,6 @@ def test_check_tells_what_is_red_in_it_alone_and_asks_before_it_runs_that_outsid
     assert f"    {CLOSED}\n" in ran.out
     assert f"the pre-commit hook: {CLOSED}" in ran.out
     assert "not tried outside of the sandbox: kern check --trust" in ran.out
-    assert f"gate a: {WRITES}" in ran.err, "the usual question"
     ran = kern("check", "--trust")
     assert ran.code == 2 and stamp().exists(), ran.said
     assert f"gate a {GREEN}" in ran.out and f"the pre-commit hook: {CLOSED}" in ran.out
