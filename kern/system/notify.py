@@ -7,13 +7,11 @@ Never a reason to end paid work: what goes wrong here is a warning, or nothing.
 import contextlib
 import json
 import os
-import select
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
+from subprocess import DEVNULL
 from typing import Any
 
 from kern import plain
@@ -26,10 +24,11 @@ from kern.system.workspace import Scope
 _TIME_OUT_S = 10
 _OUTPUT_LIMIT = 1_000_000  # bytes
 _READY_S = 3.0  # until the system has answered
-_HOLD = ("sh", "-c", "echo; exec cat")  # cat: to the end of its input, which kern holds open
+_HINTS = ("--what=idle:sleep", "--who=kern", "--why=a run is on")
+# What keeps it awake while a command runs; and how it does so for as long as a process lives.
 _BY = {
-    "darwin": ("caffeinate", "-i"),
-    "linux": ("systemd-inhibit", "--what=idle:sleep", "--who=kern", "--why=a run is on"),
+    "darwin": (("caffeinate", "-i"), ("-w",)),
+    "linux": (("systemd-inhibit", *_HINTS), ("tail", "-f", os.devnull, "--pid")),
 }
 
 
@@ -100,22 +99,20 @@ def _notify(setting: str, notice: dict[str, Any], root: Path, log: Path) -> None
 
 @contextlib.contextmanager
 def awake(root: Path, *, wanted: bool) -> Iterator[str]:
-    """By what the machine is kept so, where the system offers it: one child, which ends with kern,
-    however that ends. `root`: its programs come after all others. Of many kerns the one that
-    started them sees to it.
+    """By what the machine is kept so, where the system offers it and answers: one child, which ends
+    with kern, however that ends. `root`: its programs come after all others. Of many kerns the one
+    that started them sees to it.
     """
-    by = _BY.get(sys.platform, ("",))
+    by, hold = _BY.get(sys.platform, ((), ()))
     env = {**os.environ, **process.tree_last(root)}
     wanted = wanted and os.environ.get("KERN_AWAKE") != "off" and process.FLEET not in os.environ
-    if not wanted or not shutil.which(by[0], path=env["PATH"]):
+    trial = (*by, "true"), waits.scaled(_READY_S), "/", env
+    if not (by and wanted) or process.capture(*trial)[0]:
         yield ""
         return
-    pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": DEVNULL}
-    with process.start((*by, *_HOLD), cwd="/", env=env, **pipes) as child:
-        assert child.stdin and child.stdout
-        try:
-            answered = select.select([child.stdout], [], [], waits.scaled(_READY_S))[0]
-            yield by[0] if answered and child.stdout.read(1) else ""
-        finally:
-            child.stdin.close()
-            process.end(child)
+    files = dict.fromkeys(("stdin", "stdout", "stderr"), DEVNULL)
+    child = process.start((*by, *hold, str(os.getpid())), cwd="/", env=env, **files)
+    try:
+        yield by[0]
+    finally:
+        process.end(child)
