@@ -188,8 +188,8 @@ def status(
     """Show the tasks, what needs you, and how the last run went."""
     from kern.views import log, status
 
-    text = status.shown(Path.cwd(), everything=everything, as_json=as_json)
-    log.tell(text, as_data=as_json)
+    state = status.snapshot(Path.cwd())
+    log.view(state, status.lines(state, everything=everything), as_json=as_json)
 
 
 @app.command(rich_help_panel="Look")
@@ -197,7 +197,8 @@ def show(task: options.Task, as_json: options.AsJson = False) -> None:
     """Show everything about one task: answers, attempts, gates, cost."""
     from kern.views import log, show
 
-    log.tell(show.shown(Path.cwd(), task, as_json=as_json), as_data=as_json)
+    facts = show.snapshot(Path.cwd(), task)
+    log.view(facts, show.lines(facts), as_json=as_json)
 
 
 @app.command(rich_help_panel="Look")
@@ -262,8 +263,8 @@ def search(
     """Search learnings, tasks, and what was found and tried."""
     from kern.views import log, search
 
-    text = search.shown(Path.cwd(), " ".join(words), as_json=as_json)
-    log.tell(text, as_data=as_json)
+    hits = search.hits(Path.cwd(), " ".join(words))
+    log.view(hits, search.lines(hits), as_json=as_json)
 
 
 @app.command(rich_help_panel="Set up")
@@ -306,11 +307,10 @@ def check(
 @app.command(rich_help_panel="Set up")
 def doctor(as_json: options.AsJson = False) -> int:
     """Check what a run needs, and name a fix for each problem."""
-    from kern import plain
-    from kern.views import doctor
+    from kern.views import doctor, log
 
     rows = doctor.examine(Path.cwd())
-    print(plain.data(rows) if as_json else doctor.text(rows))
+    log.view(rows, doctor.lines(rows), as_json=as_json)
     return 0 if all(check["ok"] for check in rows) else 2
 
 

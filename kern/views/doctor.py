@@ -80,14 +80,14 @@ def _row(check: Check) -> dict[str, Any]:
     return {**row, "detail": check.detail, "fix": fix}
 
 
-def text(rows: Sequence[dict[str, Any]]) -> str:
-    lines, marks = [], {one["mark"] for one in rows}
+def lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for one in rows:
         detail = one["detail"].replace("\n", f"\n{'':{_WIDTH}}    ")
-        lines.append(f"{one['mark']:<{_WIDTH}}  {one['name']}: {detail}")
-        lines += [f"{'':<{_WIDTH}}  fix: {one['fix']}"] if one["fix"] else []
+        yield f"{one['mark']:<{_WIDTH}}  {one['name']}: {detail}"
+        yield from [f"{'':<{_WIDTH}}  fix: {one['fix']}"] if one["fix"] else []
+    marks = {one["mark"] for one in rows}
     end = "all is well" if marks == {OK} else "a run can begin, with these warnings"
-    return plain.block("\n".join([*lines, "no run can begin" if PROBLEM in marks else end]))
+    yield "no run can begin" if PROBLEM in marks else end
 
 
 def _kern(here: Here) -> Iterator[Check]:

@@ -4,7 +4,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,11 @@ _ID = 6  # characters that tell runs apart
 def warn(text: str) -> None:
     """Once: a view reads the journal more often."""
     print(f"kern: {plain.block(text)}", file=sys.stderr)
+
+
+def view(facts: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """What a view knows, as data or in words."""
+    tell(plain.data(facts) if as_json else plain.block("\n".join(lines)), as_data=as_json)
 
 
 def tell(text: str, *, as_data: bool = False) -> None:
@@ -59,9 +64,8 @@ def show(folder: Path, task: str, name: str, *, follow: bool, as_json: bool) -> 
     if matched:
         return
     if task or name:
-        filters = [f"--task {task!r}"] * bool(task) + [f"--run {name!r}"] * bool(name)
-        what = f"nothing in the journal matches {' and '.join(filters)}"
-        raise UsageError(what, hint="kern log shows the beginning of each run's id, and the tasks")
+        hint = "kern log shows the beginning of each run's id, and the tasks"
+        raise UsageError(f"nothing in the journal matches {task or name!r}", hint=hint)
     warn("nothing in the journal yet: it begins with the first run")
 
 

@@ -1,6 +1,6 @@
 """`kern search`: what the learnings and the tasks of a project say about a question."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kern import plain
@@ -17,21 +17,21 @@ _SHOWN = 240  # characters of a result
 _LONGEST = 4000  # of one that is searched
 
 
-def shown(folder: Path, query: str, *, as_json: bool) -> str:
-    """What `kern search` prints, the best first. Keys are stable."""
+def hits(folder: Path, query: str) -> list[dict[str, str]]:
+    """The best first. Keys are stable: they are what `--json` prints."""
     if not query.strip():
         raise UsageError("nothing to look for", hint='kern search "retry of uploads"')
     every = [*_passages(Documents(repository.open_at(folder).root))]
     texts = [f"{one['about']}\n{one['text']}" for one in every]
-    hits = [every[at] for at in ranked(texts, query)[:_MOST]]
-    if as_json:
-        return plain.data(hits)
-    rows = (
-        f"{plain.line(hit['place'])}  {hit['kind']} {plain.line(hit['about'], 100)}".rstrip()
-        + f"\n    {plain.line(hit['text'], _SHOWN)}"
-        for hit in hits
-    )
-    return "\n".join(rows) or f"nothing found in {plain.count(len(every), 'passage')}"
+    return [every[at] for at in ranked(texts, query)[:_MOST]]
+
+
+def lines(hits: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for hit in hits:
+        yield f"{plain.line(hit['place'])}  {hit['kind']} {plain.line(hit['about'], 100)}".rstrip()
+        yield f"    {plain.line(hit['text'], _SHOWN)}"
+    if not hits:
+        yield "nothing found"
 
 
 def _passages(documents: Documents) -> Iterator[dict[str, str]]:

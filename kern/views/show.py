@@ -22,12 +22,6 @@ from kern.views.log import local, recorded
 _SHOWN = 12  # lines of an answer or of a gate's output
 
 
-def shown(folder: Path, words: str, *, as_json: bool) -> str:
-    """What `kern show` prints."""
-    facts = snapshot(folder, words)
-    return plain.data(facts) if as_json else plain.block("\n".join(_lines(facts)))
-
-
 def snapshot(folder: Path, words: str) -> dict[str, Any]:
     """The receipt of one task. Keys are stable: they are what `--json` prints."""
     repo = repository.open_at(folder)
@@ -70,7 +64,7 @@ def _stages(scope: Scope, text: str) -> dict[Stage, StageRecord]:
 # ---------------------------------------------------------------- in words
 
 
-def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
+def lines(facts: Mapping[str, Any]) -> Iterator[str]:
     number = f"{facts['number']}  [{facts['marker']}] " if facts["number"] else ""
     yield f"{number}{plain.line(facts['task'], 400)}"
     end = ": ".join(filter(None, (facts["state"], facts["detail"])))

@@ -1,14 +1,11 @@
 """`kern status`: SPEC.md, the journal, the run files and the lock, read without writing a byte."""
 
-import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.errors import KernError
-from kern.fleet import work
 from kern.git import landing, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
@@ -21,7 +18,6 @@ from kern.pipeline.place import Place
 from kern.spec import order
 from kern.spec.parse import Spec
 from kern.system import control, lock, workspace
-from kern.system.lock import Holder
 from kern.views import log, summary
 
 _WAITS = "commit, stash or move what you have changed of the same files, then: kern"
@@ -35,17 +31,11 @@ def look(repo: Repo) -> tuple[Place, Situation, Spec]:
     return here, facts.look(here), documents.spec()[1]
 
 
-def shown(folder: Path, *, everything: bool, as_json: bool) -> str:
-    """What `kern status` prints."""
-    state = snapshot(folder)
-    return plain.data(state) if as_json else plain.block("\n".join(_lines(state, everything)))
-
-
 def snapshot(folder: Path) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints."""
     repo = repository.open_at(folder)
     here, at, parsed = look(repo)
-    holder, next_task = _holder(repo), order.select(parsed)
+    holder, next_task = lock.holder(repo.git_dir), order.select(parsed)
     alive = holder is not None and holder.lives(repo.git_dir)
     past, run = _last(repo, store.NIGHT)
     if holder and not (run and run.run == holder.run):  # of a long night the beginning lies before
@@ -61,7 +51,6 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "to_do": order.counts(parsed),
         "next": next_task.text if next_task else None,
         "workers": [*_workers(run)] if run and on else [],
-        "left": [] if on else _left(repo, parsed),
         "run": run and _run(run, on=on),
         "resume": str(table.resume(at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
@@ -76,20 +65,6 @@ def _last(repo: Repo, size: int) -> tuple[History, Run | None]:
     past, branch = log.recorded(repo, size=size), repo.head().name
     own = [run for run in past.runs.values() if run.start.get("branch") == branch]
     return past, own[-1] if own else None
-
-
-def _holder(repo: Repo) -> Holder | None:
-    """Who holds the working tree; None where that is another user's to know."""
-    with contextlib.suppress(KernError):
-        return lock.holder(repo.git_dir)
-    return None
-
-
-def _left(repo: Repo, parsed: Spec) -> list[str]:
-    """Tasks that a killed run of many at once has in worktrees."""
-    at = ("--format=%(refname:lstrip=2)", "refs/heads/kern/work")
-    branches, onto = repo.text("for-each-ref", *at).split(), repo.head().name
-    return [task.text for task in parsed.tasks if work.branch(onto, task.key) in branches]
 
 
 def _workers(run: Run) -> Iterator[dict[str, Any]]:
@@ -108,7 +83,7 @@ def _run(run: Run, *, on: bool) -> dict[str, Any]:
 def _tasks(parsed: Spec, past: History) -> Iterator[dict[str, Any]]:
     blocker = order.blockers(parsed)
     for number, task in enumerate(parsed.tasks, 1):
-        cost = past.tasks.get(task.text, Task()).cost
+        figures = past.tasks.get(task.text, Task()).figures
         yield {
             "number": number,
             "line": task.line,
@@ -117,21 +92,18 @@ def _tasks(parsed: Spec, past: History) -> Iterator[dict[str, Any]]:
             "text": task.text,
             "attempts": task.attempts,
             "blocker": (blocker(task) or None) if task.marker is Marker.PENDING else None,
-            "cost_usd": cost.usd,
-            "unpriced": cost.unpriced,
+            **figures,
         }
 
 
 # ---------------------------------------------------------------- in words
 
 
-def _lines(state: Mapping[str, Any], everything: bool) -> Iterator[str]:
+def lines(state: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
     tasks, long = state["tasks"], len(state["tasks"]) > _LONG and not everything
     yield f"{state['root']}, branch {state['branch']}"
     yield _counts(state)
     yield from _under_way(state)
-    for task in state["left"]:
-        yield f"in a worktree: {plain.line(task, 140)}; the next kern -j goes on with it"
     if state["run"]:
         yield _spent(state["run"])
     if state["waiting"]:
@@ -153,9 +125,8 @@ def _lines(state: Mapping[str, Any], everything: bool) -> Iterator[str]:
 
 
 def _counts(state: Mapping[str, Any]) -> str:
-    counts, workers = state["to_do"], sum(bool(one["worker"]) for one in state["workers"])
-    apart = len(state["left"]) + workers  # SPEC.md does not tell of them
-    pending = max(counts["pending"] - apart, 0)
+    counts, apart = state["to_do"], sum(bool(one["worker"]) for one in state["workers"])
+    pending = max(counts["pending"] - apart, 0)  # SPEC.md does not tell of workers
     text = f"{counts['done']} done, {counts['active'] + apart} in progress, {pending} pending"
     more = {"need you": len(state["help"]), "held": len(state["held"])}
     return text + "".join(f", {count} {what}" for what, count in more.items() if count)
