@@ -55,16 +55,12 @@ TOPICS = ("guide", "spec", "settings", "safety", "inside")  # in the order of a 
 
 
 def help(topic: str) -> None:
-    """One page, named by the beginning of its topic; without a topic the list of them."""
-    texts = {name: (PAGES / f"{name}.md").read_text("utf-8") for name in TOPICS}
-    listing = "\n".join(f"  {name:10}  {text.splitlines()[2]}" for name, text in texts.items())
-    if not topic:
-        what = "kern help TOPIC shows a page, kern help COMMAND a command's options. The topics:"
-        print(f"{what}\n\n{listing}")
+    """One page, or what there is."""
+    if topic in TOPICS:
+        print((PAGES / f"{topic}.md").read_text("utf-8"), end="")
         return
-    topics = [name for name in TOPICS if name.startswith(topic.lower())]
-    if len(topics) != 1:
-        raise UsageError(
-            f"no help page {topic!r}; the pages are:\n{listing}", hint="kern help settings"
-        )
-    print(texts[topics[0]], end="")
+    if topic:
+        raise UsageError(f"no help page {topic!r}", hint="kern help lists the pages")
+    print("kern help TOPIC shows a page, kern help COMMAND a command's options. The topics:\n")
+    for name in TOPICS:
+        print(f"  {name:10}  {(PAGES / f'{name}.md').read_text('utf-8').splitlines()[2]}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from kern import __version__
 from kern.cli import options
@@ -36,6 +36,7 @@ def _kern(
 
 @app.command(rich_help_panel="Run")
 def run(
+    ctx: Context,
     iterations: options.Iterations = None,
     delay: options.Delay = None,
     dry_run: options.DryRun = False,
@@ -55,24 +56,8 @@ def run(
 ) -> int:
     """Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it."""
     from kern.cli import run as launch
-    from kern.cli.asking import leave
-    from kern.models import of_options
-    from kern.pipeline.site import Options
 
-    chosen = Options(
-        delay=options.DELAY if delay is None else delay,
-        wait=not no_wait,
-        sign=not no_sign,
-        max_cost=max_cost,
-        until_done=until_done,
-        allow_red=allow_red,
-        models=of_options(model or (), agent or ()),
-        leave=leave(trust),
-        until=until or 0,
-        jobs=jobs or 0,
-        scheduler=scheduler,
-    )
-    return launch.run(chosen, iterations, task, dry=dry_run, verbose=verbose)
+    return launch.run(ctx.params)
 
 
 @app.command(rich_help_panel="Run")
@@ -85,14 +70,12 @@ def plan(
 ) -> int:
     """Let an agent compare a goal with the code, and add the tasks."""
     from kern.cli import plan as planning
-    from kern.cli.asking import leave
-    from kern.pipeline.site import Options
     from kern.stages.plan import Mode
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
-    return planning.plan(Path.cwd(), goal, mode, Options(leave=leave(trust)), yes=yes)
+    return planning.plan(Path.cwd(), goal, mode, trust=trust, yes=yes)
 
 
 @app.command(rich_help_panel="Run")
@@ -246,11 +229,9 @@ def learn(
 ) -> int:
     """Write a learning for later tasks, or have all of them looked after."""
     from kern.cli import plan as planning
-    from kern.cli.asking import leave
-    from kern.pipeline.site import Options
 
     if tidy:
-        return planning.tidy(Path.cwd(), Options(leave=leave(trust)), yes=yes)
+        return planning.tidy(Path.cwd(), trust=trust, yes=yes)
     planning.learn(Path.cwd(), " ".join(words or ()), when)
     return 0
 

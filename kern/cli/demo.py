@@ -38,8 +38,8 @@ def main() -> int:
     print(f"A sample repository: {root}", end="\n\n", flush=True)
     print(f"Its SPEC.md:\n\n{(root / 'SPEC.md').read_text('utf-8')}")
     print("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
-    _at_home_in(folder / "home")
-    os.environ["KERN_DIR"] = str(folder / "kern")
+    # Nothing is left in the person's own folders.
+    os.environ |= {"KERN_DIR": str(folder / "kern"), "XDG_STATE_HOME": str(folder / "state")}
     os.environ[protocol.find(protocol.DEFAULT).variable] = str(agent)
     with contextlib.closing(Console()) as console:
         options = Options(5, 0, tick=console.tick, leave=Leave(trusted=True))
@@ -47,7 +47,7 @@ def main() -> int:
     log = _git(root, "log", "--reverse", "--format=%h  %s", "--stat")
     refs = _git(root, "for-each-ref", "--format=%(refname:short)", "refs/kern/attempts")
     print(f"\nThe commits:\n\n{log}\nThe failed attempts, saved:\n\n{refs}")
-    again = f"  KERN_DIR={folder / 'kern'} {shlex.quote(sys.argv[0])}"
+    again = f"  KERN_DIR={folder / 'kern'} {shlex.quote(os.path.abspath(sys.argv[0]))}"
     print(f"The folder stays. Look around:\n\n  cd {root}\n{again} status\n{again} show 2")
     return code
 
@@ -57,16 +57,6 @@ def _git(root: Path, *argv: str) -> str:
     if code:
         raise KernError(f"the sample repository fails: git {argv[0]}: {why.strip()}")
     return text
-
-
-def _at_home_in(home: Path) -> None:
-    """Nothing of it is needed, and nothing left, in the person's own home folder."""
-    home.mkdir()
-    os.environ.setdefault("XDG_CONFIG_HOME", str(Path.home() / ".config"))  # the person's settings
-    for name in [*os.environ]:
-        if name.endswith(("_CONFIG_DIR", "_CACHE_HOME", "_STATE_HOME")):  # an agent's, or anybody's
-            del os.environ[name]
-    os.environ["HOME"] = str(home)
 
 
 def sample(root: Path) -> None:

@@ -83,8 +83,6 @@ def _place(repo: Repo, name: str) -> Path:
 def _no_gh() -> str:
     try:
         done = subprocess.run(["gh", "auth", "status"], capture_output=True, timeout=10)
-    except FileNotFoundError:
-        return "gh is not installed: https://cli.github.com"
     except (OSError, subprocess.SubprocessError) as exc:
-        return f"gh does not run: {plain.line(str(exc))}"
+        return f"gh (https://cli.github.com) does not run: {plain.line(str(exc))}"
     return "gh is not logged in: gh auth login" if done.returncode else ""

@@ -12,8 +12,6 @@ from typer import Argument, Option
 from kern import plain
 from kern.errors import UsageError
 
-ITERATIONS, DELAY = 5, 10.0
-
 
 @contextlib.contextmanager
 def as_data(as_json: bool) -> Iterator[None]:

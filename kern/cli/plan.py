@@ -26,7 +26,7 @@ from kern.views.live import Console
 Proposal = tuple[str, Callable[[], None]]
 
 
-def plan(folder: Path, words: str | None, mode: Mode, options: Options, *, yes: bool) -> int:
+def plan(folder: Path, words: str | None, mode: Mode, *, trust: bool, yes: bool) -> int:
     """`words`: None for the goal that SPEC.md states."""
     goal = stated = (words or "").strip()
     if words is not None and not goal:
@@ -42,10 +42,10 @@ def plan(folder: Path, words: str | None, mode: Mode, options: Options, *, yes: 
         new = old if plan.done else planner.planned(old, plan, stated).text
         return difference(SPEC, old, new), partial(planner.take, plan, stated)
 
-    return _consulted(folder, SPEC, mode, goal, proposed, options, yes=yes)
+    return _consulted(folder, SPEC, mode, goal, proposed, trust=trust, yes=yes)
 
 
-def tidy(folder: Path, options: Options, *, yes: bool) -> int:
+def tidy(folder: Path, *, trust: bool, yes: bool) -> int:
     """One read-only run of the planner; nothing is written without a yes."""
     documents = place.documents(repository.open_at(folder))
     there = parse_learnings(documents.read(LEARNINGS) or "")
@@ -60,7 +60,7 @@ def tidy(folder: Path, options: Options, *, yes: bool) -> int:
     def proposed(planner: Planner, plan: Plan) -> Proposal:
         return difference(LEARNINGS, plan.before, plan.text), partial(planner.relearn, plan)
 
-    return _consulted(folder, LEARNINGS, Mode.TIDY, "", proposed, options, yes=yes)
+    return _consulted(folder, LEARNINGS, Mode.TIDY, "", proposed, trust=trust, yes=yes)
 
 
 def _consulted(
@@ -69,15 +69,16 @@ def _consulted(
     mode: Mode,
     goal: str,
     proposed: Callable[[Planner, Plan], Proposal],
-    options: Options,
     *,
+    trust: bool,
     yes: bool,
 ) -> int:
     """A session for one agent that reads, and a person who decides about the file of that name."""
     if not yes:
         check_terminal()
     console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
-    options.watched, options.tick = console.watched, console.tick
+    leave = asking.leave(trust)
+    options = Options(watched=console.watched, tick=console.tick, leave=leave)
     try:
         with session.begin(folder, options, console, empty=True) as site:
             if site.payer:

@@ -2,13 +2,16 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from kern.cli.options import ITERATIONS
+from kern.cli.asking import leave
 from kern.errors import Exit, UsageError
 from kern.fleet import run as fleet
 from kern.fleet import worktree
+from kern.models import of_options
 from kern.pipeline import loop
 from kern.pipeline.site import Options
 from kern.views.live import Console
@@ -16,10 +19,16 @@ from kern.views.live import Console
 UNBOUNDED = 999_999  # tasks, where something else ends the run
 
 
-def run(
-    options: Options, iterations: int | None, task: str | None, *, dry: bool, verbose: bool
-) -> int:
-    """The exit code of the run, or of the dry run."""
+def run(chosen: Mapping[str, Any]) -> int:
+    """The exit code of the run, or of the dry run. `chosen`: what a person typed, by the names of
+    its options, of which most are Options' own.
+    """
+    names = {one.name for one in fields(Options)}
+    own = {name: value for name, value in chosen.items() if name in names and value is not None}
+    options, task = Options(**own), chosen["task"]
+    options.models = of_options(chosen["model"] or (), chosen["agent"] or ())
+    options.wait, options.sign = not chosen["no_wait"], not chosen["no_sign"]
+    options.leave = leave(chosen["trust"])
     if options.until_done and (options.jobs or options.scheduler or task is not None):
         raise UsageError(
             "--until-done takes one task after the other, and all of them: leave out -j, "
@@ -27,9 +36,13 @@ def run(
             hint="kern -j 4 carries out what SPEC.md has; then kern --until-done",
         )
     if task is not None:
-        iterations, options.task = 1, task or " "
-    options.iterations = iterations or (UNBOUNDED if options.until_done else ITERATIONS)
-    if dry:
+        if chosen["iterations"] not in (None, 1):
+            raise UsageError("--task takes that task alone, and no number of them", hint="kern -h")
+        options.iterations, options.task = 1, task or " "
+    elif options.until_done and not chosen["iterations"]:
+        options.iterations = UNBOUNDED
+    verbose = chosen["verbose"]
+    if chosen["dry_run"]:
         from kern.views.dryrun import describe
 
         print(describe(Path.cwd(), options, with_prompts=verbose))

@@ -150,7 +150,7 @@ def test_a_workflow_of_yours_is_shown_and_stays_until_a_yes(repo: Path, kern: Ke
     tools.mkdir()
     (tools / "git").symlink_to(shutil.which("git") or "")
     ran = kern("ci", "init", env={"PATH": str(tools)})
-    assert "written" not in ran.out and "gh is not installed: https://cli" in ran.out
+    assert "written" not in ran.out and "gh (https://cli.github.com) does not run" in ran.out
     (tools / "gh").write_text("#!/bin/sh\nexit 1\n")
     (tools / "gh").chmod(0o755)
     assert "gh is not logged in: gh auth login" in kern("ci", "init", env={"PATH": str(tools)}).out
