@@ -4,6 +4,7 @@ earlier run has left; and what would end a night that nobody watches, tried whil
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.checks.gates import Gates
-from kern.errors import KernError
+from kern.errors import KernError, UsageError
 from kern.events import Sink
 from kern.git import environment, history, in_place, refs, repository
 from kern.git.in_place import InPlace
@@ -23,7 +24,7 @@ from kern.git.room import Room
 from kern.journal import store
 from kern.model import Marker
 from kern.models import ROLES
-from kern.pipeline import agents, attempt, isolation, landing, preflight, trust
+from kern.pipeline import agents, attempt, isolation, landing, preflight, project, trust
 from kern.pipeline.place import documents
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Options, Site
@@ -36,6 +37,8 @@ from kern.system import control, lock, notify, process, workspace
 from kern.system.control import Steering
 
 AGE_S = 30 * 86400.0
+_SLOW_S = 3.0  # a signature that takes longer may have been asked for
+_ROOM = 300 << 20  # bytes; with less a night may end
 
 
 @contextlib.contextmanager
@@ -220,9 +223,34 @@ def drop_old(site: Site) -> None:
 
 
 def look_ahead(site: Site) -> None:
-    """Raises KernError where no signature can be made: tried while a person is there to answer what
-    it may ask.
+    """Raises KernError for what would end the run later; what may is a warning. What could ask is
+    tried only where a person is there to answer.
     """
+    if os.environ.get(process.FLEET):  # the run that started it has looked
+        return
+    for name in site.repo.hooks(*project.HOOKS, folder=site.hooks_folder):
+        hook = site.hooks_folder / name
+        with hook.open("rb") as file:
+            program = re.match(r"#!\s*(?:\S*/env\s+)?([^\s-]\S*)", os.fsdecode(file.readline(400)))
+        if program and not shutil.which(program[1]):
+            raise UsageError(
+                f"no commit could be made: the {name} hook needs {program[1]}, which is not there",
+                hint=f"install it, or correct the first line of {hook}",
+            )
+    for place in dict.fromkeys((site.repo.root, site.scope.folder)):
+        if (free := shutil.disk_usage(place).free) < _ROOM:
+            site.warn(f"{free >> 20} MB are free for {place}: a full disk ends the run")
     if site.options.watched and history.signs(site.repo):
-        empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
-        history.create(site.repo, empty, "", "")
+        _sign(site)
+
+
+def _sign(site: Site) -> None:
+    """Which may ask the person."""
+    began = time.monotonic()
+    empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
+    history.create(site.repo, empty, "", "")
+    if (took := time.monotonic() - began) > _SLOW_S:
+        site.warn(
+            f"signing took {took:.0f} s: if it asks each time, the night stops there; --no-sign "
+            "leaves these commits unsigned, and the morning says how to sign them"
+        )

@@ -6,6 +6,7 @@ tasks above it name. It is done with its last subtask.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from kern import plain
@@ -17,6 +18,7 @@ from kern.spec.parse import Diagnostic, Kind, Note, Spec, Task
 OPEN_SUBTASKS = "has open subtasks"
 UNKNOWN = "waits for a task that is not in SPEC.md"
 _MOST_NAMED = 20  # tasks in a complaint
+_LONGEST_WAY = 1000  # characters
 
 
 def name(text: str) -> str:
@@ -155,16 +157,50 @@ def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
 
 
 def faults(spec: Spec) -> tuple[Diagnostic, ...]:
-    """`After` notes with a name that no task has. Of a circle each task tells what it waits for."""
-    return tuple(
+    """`After` notes that nothing can ever meet: each unknown name, and a circle."""
+    diagnostics = [
         Diagnostic(note.line, f"After names no task in SPEC.md: {plain.line(note.text, 160)!r}")
         for note in unknown(spec)
-    )
+    ]
+    return tuple(sorted([*diagnostics, *_circle(spec)], key=lambda fault: fault.line))
 
 
 def unknown(spec: Spec) -> list[Note]:
+    """The `After` notes with a name that no task has."""
     first = _first_open(spec)
     return [note for task in spec.tasks for note in _after(task) if name(note.text) not in first]
+
+
+def _circle(spec: Spec) -> list[Diagnostic]:
+    """Tasks that wait for each other, the first that are met, from the first in the file."""
+    try:
+        _steps(spec).prepare()
+    except CycleError as exc:
+        steps = [step for step in reversed(exc.args[1]) if isinstance(step, int)]
+    else:
+        return []
+    tasks = [*dict.fromkeys(step if step >= 0 else ~step for step in steps)]
+    at = tasks.index(min(tasks))
+    rows = [spec.tasks[index] for index in (*tasks[at:], *tasks[:at])]
+    names = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows]
+    way = plain.line(" -> ".join([*names, plain.line(rows[0].text, 60)]), _LONGEST_WAY)
+    return [Diagnostic(rows[0].line, f"waits for itself: {way}")]
+
+
+def _steps(spec: Spec) -> TopologicalSorter[int | str]:
+    """What each step waits for: `i` is the end of the task with that index, `~i` its beginning, a
+    name the end of all that bear it.
+    """
+    steps = TopologicalSorter[int | str]()
+    for index, task in enumerate(spec.tasks):
+        above = [] if task.parent is None else [task.parent]
+        steps.add(~index, *(~one for one in above), *(name(note.text) for note in _after(task)))
+        if task.marker is not Marker.DONE:
+            steps.add(index, ~index)
+            steps.add(name(task.text), index)
+            for whole in above:
+                steps.add(whole, index)
+    return steps
 
 
 # ---------------------------------------------------------------- what is left, and needs a person

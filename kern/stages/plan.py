@@ -173,12 +173,13 @@ def read(text: str, there: str, mode: Mode) -> Plan:
 
 
 def added(text: str, plan: Plan) -> Added:
-    """What of a plan is new to that SPEC.md, in it. Raises UsageError where an `After` leads
-    nowhere.
+    """What of a plan is new to that SPEC.md, in it. Raises UsageError where it does not fit: an
+    `After` leads nowhere, or in a circle.
     """
     new = imports.added(text, plan.items)
-    if faults := order.faults(parse(new.text)):
-        raise UsageError(f"in its order: {faults[0].message}")
+    old = {fault.message for fault in order.faults(parse(text))}
+    if wrong := [one.message for one in order.faults(parse(new.text)) if one.message not in old]:
+        raise UsageError(f"in its order: {wrong[0]}")
     return new
 
 

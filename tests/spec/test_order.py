@@ -1,4 +1,4 @@
-"""What waits for what: faults with their lines, before a run."""
+"""What waits for what: faults with their lines, before a run; and the drawing of it."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from kern.errors import UsageError
 from kern.model import Key, Marker
 from kern.spec import order
-from kern.spec.order import blockers
+from kern.spec.order import blockers, select
 from kern.spec.parse import Kind, parse
 
 
@@ -15,9 +15,24 @@ def faults(text: str) -> list[tuple[int, str]]:
     return [(fault.line, fault.message) for fault in order.faults(parse(text))]
 
 
+A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
+        (A_B, 1, "waits for itself: a (line 1) -> b (line 3) -> a"),
+        ("- [x] z\n- [ ] a\n  > **After:** A\n", 2, "waits for itself: a (line 2) -> a"),
+        ("- [ ] p\n  - [ ] s\n    > **After:** p\n", 1, "itself: p (line 1) -> s (line 2) -> p"),
+        ("- [ ] p\n  > **After:** s\n  - [ ] s\n", 1, "itself: p (line 1) -> s (line 3) -> p"),
+        (
+            "- [ ] x\n- [ ] b\n  > **After:** x\n- [ ] x\n  > **After:** b\n",
+            *(2, "waits for itself: b (line 2) -> x (line 4) -> b"),
+        ),
+        (
+            "- [ ] p\n  > **After:** q\n  - [ ] s\n- [ ] q\n  > **After:** s\n",
+            *(1, "itself: p (line 1) -> q (line 4) -> s (line 3) -> p"),
+        ),
         ("- [ ] a\n  > **After:**\n", 2, "After names no task in SPEC.md: ''"),
         ("- [x] p\n  > **After:** gone\n  - [ ] s\n", 2, "names no task in SPEC.md: 'gone'"),
     ],
@@ -36,7 +51,6 @@ def test_what_can_never_begin_is_told_with_its_lines(text: str, line: int, said:
         "- [ ] p\n  - [ ] s\n  - [ ] t\n    > **After:** s\n",
         "- [ ] p\n  > **After:** q\n  - [ ] s\n    > **After:** q\n- [ ] q\n",
         "- [ ] a\n- [x] a\n- [ ] b\n  > **After:** a\n  > **Blocked:** x\n",
-        "- [ ] p\n  > **After:** s\n  - [ ] s\n",
     ],
 )
 def test_what_will_be_met_one_day_is_no_fault(text: str) -> None:
@@ -67,6 +81,8 @@ def test_a_task_waits_exactly_for_what_is_open_by_its_notes_and_those_above_it()
             if task.marker is Marker.PENDING and not task.open_subtasks:
                 assert bool(blockers(parsed)(task)) == bool(late), lines
                 waiting += bool(late)
+        nothing = select(parsed) is None and done != {task.text for task in parsed.tasks}
+        assert not nothing or order.faults(parsed), lines
     assert waiting > 300
 
 

@@ -24,6 +24,8 @@ def plan(block: str, there: str = "", mode: Mode = Mode.PLAN) -> Plan:
         ("- [ ] one\n```\nnever closed\n- [ ] two", "closed"),
         ("- [ ] one\n<!-- never closed\n- [ ] two", "closed"),
         ("- [ ] one\n  > **After:** nobody", "nobody"),
+        ("- [ ] one\n  > **After:** one", "waits"),
+        ("- [ ] one\n  > **After:** two\n- [ ] two\n  > **After:** one", "wait"),
     ],
 )
 def test_a_list_that_cannot_be_trusted_is_refused_as_a_whole(block: str, why: str) -> None:
