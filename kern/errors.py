@@ -73,7 +73,6 @@ class Interrupted(BaseException):
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
         self.signum = signum
-        self.note = ""  # what a person should know who goes on by hand
 
     @property
     def exit_code(self) -> int:

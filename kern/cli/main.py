@@ -35,8 +35,6 @@ def main() -> None:
 def _complain(exc: KernError | Interrupted) -> int:
     if isinstance(exc, Interrupted):
         print("kern: interrupted; run it again and it goes on from here", file=sys.stderr)
-        if exc.note:
-            print(f"  note: {plain.block(exc.note)}", file=sys.stderr)
         return exc.exit_code
     first, *rest = plain.block(str(exc)).splitlines() or [""]
     print(f"kern: {first}", *(f"      {line}" for line in rest), sep="\n", file=sys.stderr)

@@ -80,7 +80,7 @@ def _consulted(
     leave = asking.leave(trust)
     options = Options(watched=console.watched, tick=console.tick, leave=leave)
     try:
-        with session.begin(folder, options, console, empty=True) as site:
+        with session.begin(folder, options, console) as site:
             if site.payer:
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
             planner = Planner(site.repo, site.documents, site.templates, site.caller)

@@ -179,13 +179,13 @@ def _ran(
     options = Options(tick=console.tick, leave=leave)
     with (
         contextlib.closing(console),
-        session.begin(folder, options, console, empty=True, commits=False, paid=False) as site,
+        session.begin(folder, options, console, paid=False) as site,
     ):
         theirs = site.documents.settings().gates
         gates = _chosen(theirs, names) if theirs or names or not hidden.gate(site) else []
         if process.OF in os.environ and not site.rooms.mounted:
             worktree.set_up(site)
-        results = [was for _, was, _ in project.now(site, gates)]
+        results = [project.ended(site, gate) for gate in gates]
         if not compared:
             return results, []
         notes = trial.compared(site, gates, results, hooked=not names)

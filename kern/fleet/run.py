@@ -26,7 +26,7 @@ from kern.journal import history as journal
 from kern.journal import store
 from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Key, Marker, Outcome
-from kern.pipeline import facts, landing, loop, preflight, settle, summary
+from kern.pipeline import facts, landing, loop, settle, summary
 from kern.pipeline.site import Site
 from kern.pipeline.table import Do, Settled
 from kern.spec import edit
@@ -63,8 +63,6 @@ def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -
     fleet.finish()  # what is in progress in the person's own tree
     where = told(jobs, site.options.scheduler)
     site.sink(summary.begun(site, where, site.caller.settings.worktree.asks))
-    if yours := preflight.yours(site.repo, "workers"):
-        site.sink(events.live("notice", text=yours))
     return fleet.run()
 
 

@@ -231,8 +231,7 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
 
 def session_in(site: Site, tree: Repo) -> AbstractContextManager[Site]:
     options = replace(site.options, leave=Leave(trusted=True))
-    how = {"empty": True, "commits": False, "paid": False, "lands": True}
-    return session.begin(tree.root, options, site.sink, **how)
+    return session.begin(tree.root, options, site.sink, paid=False, lands=True)
 
 
 def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:

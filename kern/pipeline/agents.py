@@ -74,9 +74,7 @@ def program(agent: Agent, root: Path | None) -> str:
         hint = f"{agent.install}; then run `{agent.name}` once and log in"
         if name != agent.name:
             hint = f"{agent.variable} names it: correct it, or unset it for `{agent.name}`"
-        there = shutil.which(name, os.F_OK)
-        what = "is not executable" if there else "is not installed, or not on PATH"
-        raise UsageError(f"{name} {what}", hint=hint)
+        raise UsageError(f"{name} is not installed, or not on PATH", hint=hint)
     place = os.path.abspath(path)
     inside = root and any(Path(p).is_relative_to(root) for p in (place, os.path.realpath(place)))
     is_meant = os.sep in name and name == os.environ.get(agent.variable)

@@ -25,6 +25,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox.confine import unheld
+from kern.sandbox.wall import Room
 from kern.spec import reapply
 from kern.spec.parse import Kind
 from kern.stages import belief, briefs, record
@@ -58,16 +59,20 @@ def ask(
     at: Situation,
     prompt: Prompt,
     who: str,
+    fill: Callable[[], Room | None],
     *,
     tree: str,
     back: str = "",
     red: Collection[Gate] = (),
-    again: Callable[[], object] = lambda: None,
+    again: Callable[[], object] | None = None,
     **how: Any,
 ) -> tuple[Said, list[str]]:
     """What the stage says, asked once more where that is not to be believed; and what it did that
-    breaks limits. `red`: gates, before the task.
+    breaks limits. `fill` makes its room, `again` that anew for a retry; `red`: gates, before the
+    task.
     """
+    again = again or fill
+    how |= {"task": at.opened[0].text, "attempt": at.attempt, "again": again, "room": fill()}
     form, task = site.templates[prompt.stage], at.opened[1]
     listed = cache(lambda: "\n".join(site.repo.paths("ls-tree", "-rz", "--name-only", tree)))
     own = "\n".join((briefs.task_text(task), *(n.text for n in task.of(Kind.GATE, Kind.JUDGE))))
@@ -79,7 +84,7 @@ def ask(
         return bool(re.search(whole, listed())) or os.path.exists(site.repo.root / name)
 
     def once(one: Prompt) -> Said:
-        reply = site.caller.call(one, task=task.key.text, attempt=at.attempt, again=again, **how)
+        reply = site.caller.call(one, **how)
         parts = (reply.reply.text, f"{form.contract}\n{form.text}", own, own_gate, knows)
         return replace(reply, doubt="" if reply.fault else belief.doubt(one.stage, *parts))
 
@@ -117,27 +122,30 @@ def candidate(site: Site, at: Situation) -> str:
     return merged
 
 
+def left(site: Site, start: StartRef) -> tuple[str, str]:
+    """The tree as the agent left it; as it began, and why, where git cannot add that."""
+    try:
+        return site.rooms.work.candidate(), ""
+    except GitFailed as exc:
+        if exc.is_environment:
+            raise
+        return start.tree, f"git cannot add what it left: {plain.line(exc.stderr, 200)}"
+
+
 def put_aside(site: Site, at: Situation, start: StartRef, why: str, *, again: bool = False) -> None:
     """What an agent that was cut off has left, under a ref and out of the tree."""
-    tree, work = _unfinished(site, start), site.rooms.work
+    work, tree = site.rooms.work, start.tree
+    if start.held:  # as its agent left it: a gate may have been there since
+        tree = site.repo.tree(start.held[0])
+    elif work.index.exists():
+        tree, lost = left(site, start)
+        if lost:
+            site.warn(lost)
     if site.repo.changed(start.tree, tree):
         ref = site.keep(start.task, f"{start.attempt}-killed", tree, start.base)
         work.accept(tree)
         site.warn(f"{why}: what it left is saved: git show {ref}")
     restore(site, at, again=again)
-
-
-def _unfinished(site: Site, start: StartRef) -> str:
-    work = site.rooms.work
-    if start.held:  # as its agent left it: a gate may have been there since
-        return site.repo.tree(start.held[0])
-    if not work.index.exists():
-        return start.tree
-    try:
-        return work.candidate()
-    except GitFailed as exc:  # a repository without a commit, say
-        site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
-        return start.tree
 
 
 def restore(site: Site, at: Situation, *, again: bool = False) -> None:

@@ -7,7 +7,7 @@ is committed: the next look finds that, and the gates decide on top of what is t
 
 import re
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from kern import plain
 from kern.errors import KernError
@@ -60,9 +60,15 @@ def conclude(site: Site, at: Situation) -> Settled | None:
 
 def whole_message(key: Key, task: Task, wording: str) -> str:
     subject, _, body = wording.partition("\n")
-    trailer = briefs.trailer(key, imports.references(task))
-    parts = [plain.line(subject, 200), plain.block(body).strip(), trailer]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return _with_trailer(key, task, f"{plain.line(subject, 200)}\n\n{plain.block(body).strip()}")
+
+
+def _with_trailer(key: Key, task: Task, message: str) -> str:
+    """Which a hook may have dropped."""
+    lines = [line.rstrip() for line in message.split("\n")]
+    trailer = briefs.trailer(key, imports.references(task)).splitlines()
+    lacking = [line for line in trailer if line not in lines]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join((*lines, "", *lacking))).strip("\n") + "\n"
 
 
 def _message(site: Site, at: Situation, tree: str) -> str:
@@ -109,10 +115,10 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
     if third is None or before.refused:
         output = before.output[-_MOST_OUTPUT:] or "it said nothing"
         why = f"the {before.refused} hook refused it: {output}" if before.refused else ""
-        form, room = site.templates[Stage.COMMIT], site.rooms.for_proof(tree, at.head)
+        form, fill = site.templates[Stage.COMMIT], partial(site.rooms.for_proof, tree, at.head)
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
-        how: dict[str, Any] = {"env": process.reflog(site.caller.run), "room": room}
-        reply, _ = attempt.ask(site, at, prompt, "the commit stage", tree=tree, **how)
+        env = process.reflog(site.caller.run)
+        reply, _ = attempt.ask(site, at, prompt, "the commit stage", fill, tree=tree, env=env)
         reply = replace(reply, fault=reply.fault or reply.doubt)
         third = save(site, reply, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.answer.code is answer.Code.REJECT:
@@ -136,12 +142,7 @@ def _make(
     texts: dict[str, str | None] = {SPEC: edit.tick(text, parsed, fresh, proved=proved)}
     texts[LEARNINGS] = changes.of(site.documents.read(LEARNINGS) or "", lesson).text
     whole = project.with_documents(site, tree, texts)
-    # A hook may have dropped the trailer.
-    there = [line.rstrip() for line in message.split("\n")]
-    trailer = briefs.trailer(key, imports.references(task)).splitlines()
-    lacking = "\n".join(line for line in trailer if line not in there)
-    lines = "\n".join((*there, "", lacking))
-    words = re.sub(r"\n{3,}", "\n\n", lines).strip("\n") + "\n"
+    words = _with_trailer(key, task, message)
     sha = history.create(site.repo, whole, at.head.commit, words)
     assert at.start is not None
     refs.hold(site.repo, at.start, sha)

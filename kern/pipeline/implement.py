@@ -9,12 +9,12 @@ and collided with what others did is mended each time.
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kern import plain
 from kern.config import LARGE, Gate
 from kern.errors import KernError
 from kern.git import history, refs, shadow
-from kern.git.environment import GitFailed
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
@@ -47,14 +47,9 @@ def research(site: Site, at: Situation) -> None:
     required, state = project.standing(site, at)
     form = site.templates[Stage.RESEARCH]
     prompt = briefs.brief(site.repo, site.documents, form, task, required, state)
-    room = site.rooms.for_agent(tree, at.head, writes=False)
+    fill = partial(site.rooms.for_agent, tree, at.head, writes=False)
     reply, _ = attempt.ask(
-        *(site, at, prompt, "research"),
-        tree=tree,
-        back=tree,
-        red=required.red,
-        again=lambda: site.rooms.put_back(tree),
-        room=room,
+        site, at, prompt, "research", fill, tree=tree, back=tree, red=required.red
     )
     if reply.doubt and at.due is not Tier.SKIP:  # an attempt that came no further
         _retire_earlier(site, at)
@@ -82,22 +77,21 @@ def implement(site: Site, at: Situation) -> None:
     prompt, sends_back, red = _order(site, at, last, bool(earlier))
     start = attempt.begin(site, at)
     base = site.repo.tree_with(start.tree, earlier)
-    room = site.rooms.for_agent(base, at.head)
+    fill = partial(site.rooms.for_agent, base, at.head)
 
     def again() -> None:
         attempt.put_aside(site, at, start, "cut off", again=True)
-        site.rooms.for_agent(base, at.head)
+        fill()
 
     try:
         reply, broken = attempt.ask(
-            *(site, at, prompt, "the agent"),
+            *(site, at, prompt, "the agent", fill),
             tree=base,
             red=red,
             env=process.reflog(site.caller.run),
             config=history.refuse_push(site.repo),
             gates=sends_back,
             again=again,
-            room=room,
         )
     except KernError:
         attempt.put_aside(site, at, start, "cut off")
@@ -133,13 +127,10 @@ def _save(
 
 def _left(site: Site, start: StartRef) -> tuple[str, str]:
     """The tree as the agent left it, and what no commit may hold of that."""
+    tree, why = attempt.left(site, start)
+    if why:
+        return tree, why
     work = site.rooms.work
-    try:
-        tree = work.candidate()
-    except GitFailed as exc:
-        if exc.is_environment:
-            raise
-        return start.tree, f"git cannot add what it left: {plain.line(exc.stderr, 200)}"
     work.accept(tree)
     new = {p: now for p, (old, now) in site.repo.changed(start.tree, tree).items() if old is None}
     if large := [path for path in new if os.lstat(work.tree / path).st_size > LARGE]:

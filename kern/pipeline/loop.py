@@ -12,9 +12,8 @@ from pathlib import Path
 
 from kern import events
 from kern.config import ROUNDS
-from kern.errors import Asked, Interrupted, KernError
+from kern.errors import Asked, KernError
 from kern.events import Sink
-from kern.git import refs
 from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Marker, Outcome, Saved
 from kern.pipeline import (
@@ -49,7 +48,7 @@ _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.PROVE, Do.COMMIT)
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
-    with session.begin(folder, options, sink, empty=options.until_done, lands=True) as site:
+    with session.begin(folder, options, sink, lands=True) as site:
         site.repo.signs = options.sign
         session.look_ahead(site)
         if (code := options.instead(site)) is not None:
@@ -57,8 +56,6 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         loop = Loop(site)
         loop.make_ready()
         site.sink(summary.begun(site))
-        if yours := preflight.yours(site.repo) if site.rooms.mounted else "":
-            site.sink(events.live("notice", text=yours))
         return loop.run()
 
 
@@ -141,12 +138,9 @@ class Loop:
             if in_the_way := landing.land(self.site):
                 raise in_the_way
         except Asked:
-            due = "the next task" if self.due is Do.SELECT else self.due
-            stopped = "; ".join(filter(None, (due, self._unfinished())))
+            stopped = "the next task" if self.due is Do.SELECT else str(self.due)
         except BaseException as exc:
             error = exc
-            if isinstance(exc, Interrupted):
-                exc.note = self._unfinished()
             raise
         finally:
             code = self._end(error, stopped)
@@ -265,16 +259,6 @@ class Loop:
         self.reviews += 1
         planner.take(plan)
         return bool(plan.titles)
-
-    def _unfinished(self) -> str:
-        """In place, what a person should know of the tree where the run is interrupted."""
-        site = self.site
-        if site.rooms.mounted or not refs.start(site.repo, site.repo.head().name):
-            return ""
-        return (
-            "the task's unfinished work is in your working tree: the next run goes on with it, or "
-            "saves it to a ref and restores the tree"
-        )
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""

@@ -19,6 +19,7 @@ from kern.spec.file import Documents
 from kern.spec.parse import EXAMPLE, Diagnostic, Spec
 from kern.stages import prompts
 
+LANDS = "commits go to {}; nothing is pushed"
 _WITHIN = ("local", "worktree")  # git's folder
 
 
@@ -170,31 +171,22 @@ def of_repository(repo: Repo, *, commits: bool = True) -> Iterator[Check]:
     )
 
 
-def lands(repo: Repo, branch: str) -> str:
-    """Where its commits go, which a run says first of it."""
-    follows = repo.text("for-each-ref", "--format=%(upstream:short)", f"refs/heads/{branch}")
-    how = f"follows {follows.strip()}" if follows.strip() else "follows no upstream"
-    return f"commits go to {branch}, which {how}; nothing is pushed"
-
-
 # ---------------------------------------------------------------- what is not committed
 
 
-def yours(repo: Repo, who: str = "tasks", *, apart: bool = True) -> str:
+def yours(repo: Repo, *, apart: bool = True) -> str:
     """What a person should know of their uncommitted changes; empty where there are none. `apart`:
-    `who` does not see them. Else raises UsageError, unless they are the task in progress.
+    tasks do not see them. Else raises UsageError, but in the middle of a task.
     """
     paths = uncommitted(repo)
-    if not apart:
-        if not refs.start(repo, repo.head().name):
-            require_clean(paths)
-        return ""
-    # kern goes by those.
-    if not (paths := [path for path in paths if not path.startswith((FILE, f"{PROMPTS}/"))]):
+    if not (apart or refs.start(repo, repo.head().name)):
+        require_clean(paths)
+    paths = [path for path in paths if not path.startswith((FILE, f"{PROMPTS}/"))]  # kern's
+    if not (apart and paths):
         return ""
     files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
     return (
-        f"{files} uncommitted changes ({plain.some(paths)}): they stay yours; {who} begin with "
+        f"{files} uncommitted changes ({plain.some(paths)}): they stay yours; tasks begin with "
         f"{repo.head().commit[:7]} and do not see them: commit what a task needs"
     )
 

@@ -135,32 +135,27 @@ def _explained(site: Site, gate: Gate, end: Result) -> Result:
 # ---------------------------------------------------------------- before a task
 
 
-def now(site: Site, gates: Sequence[Gate]) -> list[tuple[Gate, Result, bool]]:
-    """How they end on what is committed, and whether this run did not know yet."""
-    tree, ends = site.repo.tree(site.repo.head().commit), []
-    for gate in gates:
-        end = known(site, gate, tree)
-        new = end is None
-        if end is None:
-            end = run_gate(site, gate, tree, before=True)
-            site.memory.flaky |= {gate.label} if end.flaky else set()
-        ends.append((gate, end, new))
-    return ends
+def ended(site: Site, gate: Gate) -> Result:
+    """How it ends on what is committed, which this run may know."""
+    tree = site.repo.tree(site.repo.head().commit)
+    if (end := known(site, gate, tree)) is None:
+        end = run_gate(site, gate, tree, before=True)
+        site.memory.flaky |= {gate.label} if end.flaky else set()
+    return end
 
 
 def check(site: Site) -> None:
     """The project's gates before a task. Raises UsageError where they let none begin."""
-    ends = now(site, settings(site).gates)
+    red = [end for gate in settings(site).gates if (end := ended(site, gate)).red]
     allowed, first = site.caller.settings.allow_red, not site.memory.checked
-    if stop := [was for _, was, _ in ends if was.red and was.stops(allowed, first=first)]:
+    if stop := [end for end in red if end.stops(allowed, first=first)]:
         message, hint = result.refusal(stop)
         raise UsageError(message, hint=hint)
     if first:
         hidden.look(site)
     site.memory.checked = True
-    for _, was, new in ends:
-        if new and was.red:
-            site.warn(result.regard(was))
+    for end in red:
+        site.warn(result.regard(end), once=True)
 
 
 def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
@@ -169,13 +164,13 @@ def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
     """
     check(site)
     required, state = checks(site, at.opened[1]), list[str]()
-    own = [replace(gate, strict=False, red="known") for gate in required.gates if not gate.name]
-    for gate, was, new in now(site, own):
+    for gate in (one for one in required.gates if not one.name):
+        was = ended(site, replace(gate, strict=False, red="known"))
         state.append(result.state(replace(was, name="gate of the task"), gate.command))
-        if new and not was.red:
-            site.warn(f"{gate.label} is green before the task: it proves nothing of it")
-    ends = ((gate, known(site, gate, at.head.commit)) for gate in required.gates)
-    red = frozenset(gate for gate, was in ends if was and was.red)
+        if not was.red:
+            what = f"{gate.label} is green before the task: it proves nothing of it"
+            site.warn(what, once=True)
+    red = frozenset(gate for gate in required.gates if ended(site, gate).red)
     return replace(required, red=red), state
 
 
@@ -210,14 +205,13 @@ class Checked:
         return bool(self.refused) and mine.like(theirs)
 
 
-def run_hooks(site: Site, tree: str, message: str) -> Checked:
+def run_hooks(site: Site, tree: str, message: str, names: Sequence[str] = HOOKS) -> Checked:
     """What the hooks say of the tree and the message, and which files they changed: of the task, or
     staged.
     """
-    there, head = site.repo.hooks(*HOOKS, folder=site.hooks_folder), site.repo.head()
+    there, head, end = site.repo.hooks(*names, folder=site.hooks_folder), site.repo.head(), None
     if not there:
         return Checked(message)
-    end = None
     with attempt.watched(site, "a commit hook"):
         here = site.rooms.for_hooks(tree, head)
         worded = here.git / "COMMIT_EDITMSG"
@@ -243,12 +237,11 @@ def run_post_commit(site: Site) -> None:
     """It can refuse nothing, and nothing of it stays."""
     if not site.repo.hooks(_POST_COMMIT, folder=site.hooks_folder):
         return
-    head = site.repo.head()
-    tree = site.repo.tree(head.commit)
-    with attempt.watched(site, "the post-commit hook", back=tree):
-        end = _run_hook(site, site.rooms.for_hooks(tree, head), _POST_COMMIT)
-    if end.red:
-        site.warn(f"the post-commit hook failed: {plain.line(end.output, 160)}")
+    commit = history.commit(site.repo, site.repo.head().commit)
+    checked = run_hooks(site, commit.tree, commit.message, [_POST_COMMIT])
+    site.rooms.put_back(commit.tree)
+    if checked.refused:
+        site.warn(f"the post-commit hook failed: {plain.line(checked.output, 160)}")
 
 
 def check_helped(site: Site, tree: str, checked: Checked) -> None:

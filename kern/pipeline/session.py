@@ -47,15 +47,14 @@ def begin(
     options: Options,
     sink: Sink,
     *,
-    empty: bool = False,
-    commits: bool = True,
     paid: bool = True,
     lands: bool = False,
 ) -> Iterator[Site]:
-    """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
-    fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
-    called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
+    """Raises KernError for what a person must settle first. Unless it is `paid`, no agent is
+    called, nothing written down, nobody notified, and no branch needed. `lands`: it commits to the
+    branch in use, tasks of SPEC.md.
     """
+    empty = options.until_done or not (paid and lands)  # a SPEC.md without a task is fine
     repo, documents, parsed, settings = preflight.prepare(folder, empty=empty)
     repo.start = environment.started
     bounds = replace(settings.budget, run=options.max_cost or settings.budget.run)
@@ -67,7 +66,7 @@ def begin(
     if not options.leave.trusted:
         new, held = trust.started(repo, settings, parsed, crew), plan.means is not Means.NONE
         first = trust.settle(repo, new, options.leave.ask, held=held)
-    preflight.demand(preflight.of_repository(repo, commits=commits))
+    preflight.demand(preflight.of_repository(repo, commits=paid))
     programs = agents.ready(crew, repo.root) if paid else {}
     name, run = repo.head().name, secrets.token_hex(8)
     copies = repo.git_dir / "kern" / "run" / name  # of a worktree they go with it

@@ -114,16 +114,17 @@ class Site(Place):
     def sink(self) -> Sink:
         return self.caller.sink
 
-    def warn(self, text: str, *, kept: bool = False) -> None:
-        self.sink(warning(text, kept))
+    def warn(self, text: str, *, kept: bool = False, once: bool = False) -> None:
+        if not (once and text in self.memory.told):
+            self.sink(warning(text, kept))
+        self.memory.told |= {text} if once else set()
 
-    def keep(self, key: Key, name: str, tree: str, parent: str, more: str = "") -> str:
+    def keep(self, key: Key, name: str, tree: str, parent: str) -> str:
         """A commit of the whole tree under the task's attempts; its short ref name. With what was
         there before as its parent, `git show` shows what the attempt changed and nothing else.
-        `more`: lines for its message.
         """
         text = plain.line(key.text)
-        message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n{more}"
+        message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n"
         return refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
 
     def keep_document(self, name: str, text: str) -> str:

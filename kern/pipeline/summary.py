@@ -11,7 +11,7 @@ from kern.agents import protocol
 from kern.errors import KernError
 from kern.events import Event, RunEnded
 from kern.journal import store
-from kern.model import Marker, Need, Outcome
+from kern.model import Marker, Outcome
 from kern.models import format_models
 from kern.pipeline import isolation, preflight
 from kern.pipeline.site import Site
@@ -31,7 +31,6 @@ def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
     models = {role: form.by.label(protocol.DEFAULT) for role, form in site.templates.items()}
     facts = {
         "at once": at_once,
-        "": preflight.lands(site.repo, branch),
         "run files": str(site.scope.folder),
         "sandbox": isolation.described(site.sandbox) if site.sandbox else "",
         "awake": site.awake and f"the machine does not sleep while this run is on ({site.awake})",
@@ -40,9 +39,9 @@ def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
         "forecast": store.forecast(store.place(site.repo.common_dir), tasks),
         "until": f"no task and no stage is begun after {until}" * bool(site.options.until),
     }
-    lines = [
-        f"{name}: {plain.line(text)}" if name else text for name, text in facts.items() if text
-    ]
+    yours = preflight.yours(site.repo) if site.rooms.mounted or at_once else ""
+    named = (f"{name}: {plain.line(text)}" for name, text in facts.items() if text)
+    lines = [preflight.LANDS.format(branch), *named, *filter(None, [yours])]
     commands = (*setup, *notes.commands(parsed, settings))
     where = {"run": site.caller.run, "root": str(site.repo.root), "branch": branch}
     figures = {"open": order.still(parsed), "iterations": count, "max_cost": settings.budget.run}
@@ -71,7 +70,6 @@ def ended(
     questions, needs, holds = notes.waiting(spec), order.needs(spec), order.holds(spec)
     stuck = () if error or order.select(spec) else _stuck(spec)
     unfinished = bool(failed or stuck or questions)
-    tasks = {one.task for one in (*needs, *holds)}
     exit_code = getattr(error, "exit_code", 1) if error else int(unfinished)
     open_tasks = order.still(spec) if parsed else None
     figures = {"seconds": seconds, "open": open_tasks, "done": len(done)}
@@ -79,7 +77,7 @@ def ended(
         events.row("run", "end", exit=exit_code, **figures),
         done=tuple((one.task, one.commit) for one in done),
         needs_help=tuple((one.task, one.detail) for one in failed),
-        needs=(*needs, *(_lost(spec, one) for one in failed if one.task not in tasks)),
+        needs=needs,
         held=holds,
         stuck=stuck,
         questions=questions,
@@ -101,14 +99,6 @@ def name_unsigned(site: Site, settled: Sequence[Settled]) -> None:
     if commits and not site.repo.signs and site.repo.is_set("commit.gpgsign"):
         what = f"{plain.count(len(commits), 'commit')} of this run not signed"
         site.warn(f"{what}: git rebase --force-rebase -S {commits[0][:10]}^ signs", kept=True)
-
-
-def _lost(spec: Spec, one: Settled) -> Need:
-    """What came to nothing in this run, and SPEC.md does not tell of."""
-    if not (task := spec.find(one.key)):
-        return Need(0, 0, one.task, one.detail, "kern report: it is not in SPEC.md any more")
-    number = spec.tasks.index(task) + 1
-    return Need(number, task.line, one.task, one.detail, f"kern show {number}, edit the task")
 
 
 def _stuck(spec: Spec) -> tuple[tuple[str, str], ...]:

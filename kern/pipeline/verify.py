@@ -143,9 +143,7 @@ def witness(
 
     for gate in required.gates:
         take(project.compare(site, gate, tree, head, look and partial(look, gate)))
-    doubt, red = _doubt(site, required.gates, results, head, tree)
-    if red and project.settings(site).strict_tests:
-        raise Objection(doubt, Cause.GATE, result.evidence(red))
+    doubt = _doubt(site, required.gates, results, head, tree)
     for end in hidden.run(site, tree):
         take(end)
     for one in required.criteria:
@@ -184,9 +182,7 @@ def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Resul
     own = {path: new for path, (_, new) in changed.items() if path in task and new}
     if others := sorted(changed.keys() - own.keys()):
         note = f"{gate.label} rewrote {some(others)}, which is not part of the task: not kept"
-        if note not in site.memory.told:
-            site.memory.told.add(note)
-            site.warn(note)
+        site.warn(note, once=True)
     if own and at.second.fixed < MOST_FIXES:
         site.sink(events.gate_ended(end))
         attempt.take_in(site, at.second, gate.label, own)
@@ -218,15 +214,13 @@ def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: s
 # ---------------------------------------------------------------- what it is measured by
 
 
-def _doubt(
-    site: Site, gates: Sequence[Gate], ends: Sequence[Result], old: str, new: str
-) -> tuple[str, Result | None]:
-    """Which gates are green only with the change's own tests, in words, and how the first of them
-    ended on those before; empty where none is.
+def _doubt(site: Site, gates: Sequence[Gate], ends: Sequence[Result], old: str, new: str) -> str:
+    """Which gates are green only with the change's own tests, in words; empty where none is. Raises
+    Objection where that is held against it.
     """
     back, touched = _measures(site, gates, old, new)
     if not touched:
-        return "", None
+        return ""
     red = list[Result]()
     tree = site.repo.tree_with(new, back)
     for gate, end in zip(gates, ends, strict=False):
@@ -235,9 +229,12 @@ def _doubt(
             red += [again] * again.red
     site.rooms.put_back(new)
     if not red:
-        return "", None
+        return ""
     names = some([one.name for one in red])
-    return f"{names}: green only with its own changes of {some(sorted(touched))}", red[0]
+    doubt = f"{names}: green only with its own changes of {some(sorted(touched))}"
+    if project.settings(site).strict_tests:
+        raise Objection(doubt, Cause.GATE, result.evidence(red[0]))
+    return doubt
 
 
 def _measures(

@@ -61,13 +61,12 @@ def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
     repo, several = here.repo, bool(options.jobs or options.scheduler)
     yield f"{repo.root}, branch {repo.head().name}"
     yield f"run files: {here.scope.folder}"
-    yield preflight.lands(repo, repo.head().name)
+    yield preflight.LANDS.format(repo.head().name)
     if several:
         yield f"at once: {told(options.jobs, options.scheduler)}"
-    who = "workers" if several else "tasks"
     sandbox = isolation.chosen(repo, preflight.person_settings(repo.root))
     apart = several or isolation.rooms(sandbox, repo, settings)
-    yield preflight.yours(repo, who, apart=apart)
+    yield preflight.yours(repo, apart=apart)
 
 
 def _task(task: Task, mode: Tier, do: table.Do, gates: Sequence[str]) -> Iterator[str]:
