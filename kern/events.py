@@ -24,7 +24,6 @@ SAYS: Mapping[str, str] = {
     "error": "ended early: {text}",
     "task start": "task: {task}[ (resumed: {resumed})]",
     "task": "{outcome}[: {detail}]",
-    "commit": "  git show {commit:.7}",  # of an old journal
     "work": "[finished as {commit:.7}; it is done when that has landed]",
     "sent": "sent to another machine",
     "stage start": "{name} ({who}[, attempt {again}])[, {split}]",
@@ -37,7 +36,6 @@ SAYS: Mapping[str, str] = {
     "gate red": "  {gate}: red ({how}[, {took}])[, {before}]",
     "attempt": "attempt {attempt} failed: {reason}[\n  its work: git show {ref}]",
     "recall": "{stage} is told: {lesson}[; left out {left}]",
-    "question": "asks: {text}",  # of an old journal
     "vote": "learning {entry} was {opinion}: {reason}",
     "learning": "learned: {text}",
     "plan": "[new task: {added}]\n[nothing is missing: {done}]",
@@ -61,14 +59,10 @@ class RunEnded(Event):
     done: tuple[tuple[str, str], ...]  # (task, full hash of its commit)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
-    open_tasks: int | None  # no parents; None where SPEC.md cannot be read any more
-    seconds: float
     cost: Cost
     tokens: int
     interrupted: str  # what ended the run early
-    exit_code: int
-    stopped: str = ""  # where the next run goes on, if a person asked for the end
-    until: bool = False  # by --until
+    stopped: str = ""  # by a person's request: why, and where the next run goes on
     questions: tuple[Record, ...] = ()  # that wait for an answer
     needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
     held: tuple[Need, ...] = ()  # those that a person holds

@@ -102,13 +102,13 @@ class Act:
 class Cost:
     """What stages cost, as far as their answers tell."""
 
-    usd: float | None = None  # as the agent counts them, API-equivalent; None: not known
+    usd: float = 0.0  # as the agents count them, API-equivalent
     unpriced: int = 0  # stages whose answer named no cost
 
     @classmethod
     def of(cls, price: float | None) -> Self:
         """Of one stage, by what its answer named."""
-        return cls(price, int(price is None))
+        return cls(price or 0.0, int(price is None))
 
     @property
     def known(self) -> float | None:
@@ -116,9 +116,7 @@ class Cost:
         return None if self.unpriced and not self.usd else self.usd
 
     def __add__(self, other: "Cost") -> "Cost":
-        priced = [usd for usd in (self.usd, other.usd) if usd is not None]
-        usd = round(sum(priced), 6) if priced else None
-        return Cost(usd, self.unpriced + other.unpriced)
+        return Cost(round(self.usd + other.usd, 6), self.unpriced + other.unpriced)
 
     def __str__(self) -> str:
         if self.known is None:

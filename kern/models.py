@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 from kern import plain, toml
 from kern.errors import UsageError
@@ -20,14 +20,27 @@ ROLES: tuple[Role, ...] = (*Stage, *Aide)
 THINKING: tuple[Role, ...] = (Stage.RESEARCH, Stage.IMPLEMENT, Aide.PLANNER)
 
 
+# As the vendors have them: opus, claude-opus-4-1, opus[1m], us.anthropic.claude-x-v1:0, arn:…/…
+_MODEL = toml.matching(r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}", "a model's name", 'model = "opus"')
+_NAME = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
+_AGENT = toml.matching(_NAME, "an agent's name", 'agent = "NAME"')
+Agents = Annotated[tuple[str, ...], toml.texts("names", _NAME, 'agents = ["NAME", "NAME"]')]
+_EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
+_WORDS = toml.texts("words, the program first", hint='["llm", "{model}"]')
+FIELDS = {"model": _MODEL, "effort": _EFFORT, "agent": _AGENT}
+Commands = Annotated[
+    Mapping[str, tuple[str, ...]], {"*": lambda got, where: _WORDS(got or None, where)}
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Empty: the next in line decides."""
 
-    model: str = ""
-    effort: str = ""
-    agent: str = ""
-    timeout: float | None = None  # seconds; kern.toml alone says it
+    model: Annotated[str, _MODEL] = ""
+    effort: Annotated[str, _EFFORT] = ""
+    agent: Annotated[str, _AGENT] = ""
+    timeout: Annotated[float | None, toml.seconds] = None  # kern.toml alone says it
 
     def over(self, other: "Choice") -> "Choice":
         """A model and an effort are those of the agent for which they were named."""
@@ -57,22 +70,6 @@ def format_models(by: Mapping[Role, str]) -> str:
     return "; ".join(f"{name}: {', '.join(r for r in by if by[r] == name)}" for name in names)
 
 
-# ---------------------------------------------------------------- as a person writes them
-
-# As the vendors have them: opus, claude-opus-4-1, opus[1m], us.anthropic.claude-x-v1:0, arn:…/…
-MODEL = toml.matching(r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}", "a model's name", 'model = "opus"')
-_NAME = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
-AGENT = toml.matching(_NAME, "an agent's name", 'agent = "NAME"')
-AGENTS = toml.texts("names", _NAME, 'agents = ["NAME"]; the first runs, the others stand in for it')
-EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
-FIELDS = {"model": MODEL, "effort": EFFORT, "agent": AGENT}
-
-
-BY_ROLE = {role: {**FIELDS, "timeout": toml.seconds} for role in ROLES}
-_WORDS = toml.texts("words, the program first", hint='["llm", "{model}"]')
-COMMANDS = {"*": lambda got, where: _WORDS(got or None, where)}
-
-
 def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
     """`--model NAME` or `--model ROLE=NAME`, which counts wherever it stands; and `--agent` like
     it, but for all roles where it names none. Raises UsageError.
@@ -94,14 +91,24 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
 
 _EXAMPLE = 'url = "http://localhost:11434/v1"'
 _URL = r"(?i)https?://(?:\[[0-9a-f:]+\]|[a-z0-9._-]+)(?::[1-9]\d{0,4})?(?:/[!-\"$->A-~]{0,400})?"
-_VARIABLE = r"((?!KERN_)[A-Z_][A-Z0-9_]{0,99})?"  # kern's own reach no agent
+_URLS = toml.matching(
+    _URL,
+    "an http or https URL, with no password in it",
+    f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"',
+)
+_KEY = toml.matching(
+    r"((?!KERN_)[A-Z_][A-Z0-9_]{0,99})?",  # kern's own reach no agent
+    "the name of a variable of the environment, and not the key itself",
+    'key = "OPENAI_API_KEY"',
+)
+_NAMED = toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    url: str = ""  # up to `/v1`; empty where there is none
-    model: str = ""  # for stages that name none
-    key: str = ""  # the variable of the environment that has it
+    url: Annotated[str, _URLS] = ""  # up to `/v1`; empty where there is none
+    model: Annotated[str, _NAMED] = ""  # for stages that name none
+    key: Annotated[str, _KEY] = ""  # the variable of the environment that has it
     theirs: bool = False  # the repository names it
 
     @property
@@ -112,24 +119,9 @@ class Endpoint:
         return (line,) if self.theirs else ()
 
 
-_ENDPOINT = {
-    "url": toml.matching(
-        _URL,
-        "an http or https URL, with no password in it",
-        f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"',
-    ),
-    "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
-    "key": toml.matching(
-        _VARIABLE,
-        "the name of a variable of the environment, and not the key itself",
-        'key = "OPENAI_API_KEY"',
-    ),
-}
-
-
 def endpoint(got: Any, where: str) -> Endpoint:
     """The table, as the person's own: see `theirs`."""
-    row = toml.fitted(_ENDPOINT, got, where)
-    if "url" not in row:
+    table: Endpoint = toml.fitted(Endpoint, got, where)
+    if not table.url:
         raise UsageError(f"{where}.url is missing", hint=_EXAMPLE)
-    return Endpoint(**{**row, "url": re.sub(r"(/chat/completions)?/*$", "", row["url"])})
+    return replace(table, url=re.sub(r"(/chat/completions)?/*$", "", table.url))

@@ -2,17 +2,16 @@
 repository for them.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated, Any
 
-from kern import models, plain, toml
-from kern.config import FILE as CONFIG
-from kern.config import OPENS, PERSON, Gate, Settings
+from kern import config, models, toml
+from kern.config import Gate, Settings
 from kern.models import Endpoint
 
-FILE = PERSON
+FILE = "~/.config/kern/config.toml"
 
 
 class Mode(StrEnum):
@@ -23,38 +22,40 @@ class Mode(StrEnum):
     OFF = "off"
 
 
+_HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
+_HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
+_Texts = Annotated[tuple[str, ...], toml.texts("texts")]
+
+
 @dataclass(frozen=True, slots=True)
 class Holding:
     """What the `[sandbox]` table opens, as it stands there."""
 
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
+    read: _Texts = ()
+    write: _Texts = ()
+    env: _Texts = ()
+    devices: _Texts = ()
     # `example.com`, `*.example.com`, `localhost:5432`; None: any host, but nothing of this machine;
     # `*`: the machine's network as it is.
-    network: tuple[str, ...] | None = None
+    network: Annotated[tuple[str, ...] | None, toml.texts("hosts", _HOST, _HOSTS)] = None
+
+
+def _hidden(got: Any, where: str) -> Gate:
+    row = toml.fitted({"run": toml.text, "folder": toml.text}, got, where)
+    gate = config.gate({"run": row.get("run")}, where)
+    return replace(gate, name="hidden", strict=True, hidden=row.get("folder", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    holding: Holding = field(default_factory=Holding)
-    endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
-    notify: str = ""  # for sh, outside of any sandbox
-    hidden: Mapping[str, Gate] = field(default_factory=dict)  # by the top level of a repository
-
-
-_HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
-_HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
-_SHAPE = {
-    "sandbox": {
-        **dict.fromkeys(OPENS, toml.texts("texts")),
-        "network": toml.texts("hosts", _HOST, _HOSTS),
-    },
-    "agent": {"http": models.endpoint},
-    "notify": toml.text,
-    "hidden": {"*": toml.command(folder=toml.text)},
-}
+    sandbox: Annotated[Holding, Holding] = field(default_factory=Holding)
+    # Of the `http` agent, where a repository names none.
+    agent: Annotated[Mapping[str, Endpoint], {"http": models.endpoint}] = field(
+        default_factory=dict
+    )
+    notify: toml.Text = ""  # for sh, outside of any sandbox
+    # By the top level of a repository.
+    hidden: Annotated[Mapping[str, Gate], {"*": _hidden}] = field(default_factory=dict)
 
 
 def mode(value: str, where: str) -> Mode:
@@ -64,35 +65,9 @@ def mode(value: str, where: str) -> Mode:
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
-    settings = toml.read(data, origin, _SHAPE)
-    hidden = {
-        top: Gate("hidden", row["run"], strict=True, hidden=row.get("folder", ""))
-        for top, row in settings.get("hidden", {}).items()
-    }
-    http = settings.get("agent", {}).get("http")
-    return Person(Holding(**settings.get("sandbox", {})), http, settings.get("notify", ""), hidden)
-
-
-_LOCAL = r"(localhost|127\.0\.0\.1|\[::1\]):"
-
-
-def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """What a repository asks of the sandbox and does not get, with what a person can paste."""
-    for key, names in asks.items():
-        mine: tuple[str, ...] = getattr(own, key) or ()
-        if key == "network" and own.network is None:  # all is open but this machine
-            names = tuple(one for one in names if re.match(_LOCAL, one))
-        folders = tuple(f"{one.rstrip('/')}/" for one in mine)
-        new = [one for one in names if not f"{one.rstrip('/')}/".startswith(folders)]
-        if new and "*" not in mine:
-            line = f"{key} = {plain.data([*mine, *new], indent=None)}"
-            yield (
-                f"{CONFIG} asks for {key} of {plain.line(', '.join(new), 200)} in the sandbox: not "
-                f"granted; below [sandbox] in {FILE} this would: {line}"
-            )
+    return toml.read(data, origin, Person)
 
 
 def over(own: Person, theirs: Settings, hidden: Gate | None = None) -> Settings:
     """A repository's settings with the person's."""
-    endpoint = theirs.endpoint or own.endpoint
-    return replace(theirs, endpoint=endpoint, notify=own.notify, hidden=hidden)
+    return replace(theirs, agent=theirs.agent or own.agent, notify=own.notify, hidden=hidden)

@@ -1,20 +1,22 @@
-"""A settings file as values: a table of names, each with what reads its value. Nothing in it is
-ever executed by reading it.
+"""A settings file as values: a table is a dataclass, whose fields name what reads them. Nothing in
+it is ever executed by reading it.
 """
 
 import pkgutil
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, TypeVar
 
 from kern import plain
 from kern.errors import UsageError
 
 # What a value means, by where it stands (`kern.toml: max_wait`). Raises UsageError.
 Read = Callable[[Any, str], Any]
-# A table by its names, each with the shape of what stands there; `*`: of any other name.
-Shape = Read | Mapping[str, Any]
+# What reads a value; or a table by its names, `*`: of any other name; or a dataclass.
+Shape = Read | Mapping[str, Any] | type
+T = TypeVar("T")
 _MOST = 1e9  # of any number
 _HINT = "kern help settings"
 
@@ -25,7 +27,7 @@ def gone(kind: str, word: str) -> str:
     return str(rows[kind].get(word, ""))
 
 
-def read(data: bytes | str, origin: str, shape: Shape) -> dict[str, Any]:
+def read(data: bytes | str, origin: str, table: type[T]) -> T:
     """What the file says. Raises UsageError that names it, and the setting."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
@@ -33,38 +35,32 @@ def read(data: bytes | str, origin: str, shape: Shape) -> dict[str, Any]:
     except (ValueError, RecursionError) as exc:  # also of bytes that are no text, of endless digits
         what = f"{origin} is not valid TOML: {plain.line(str(exc))}"
         raise UsageError(what, hint=f"edit {origin}") from None
-    settings: dict[str, Any] = fitted(shape, parsed, f"{origin}:")
+    settings: T = fitted(table, parsed, f"{origin}:")
     return settings
 
 
-def fitted(shape: Shape, got: Any, where: str) -> Any:
-    if not isinstance(shape, Mapping):
-        return shape(got, where)
+def fitted(shape: Any, got: Any, where: str) -> Any:
+    """`got` as a value, or a table, of that shape. Raises UsageError."""
+    known = _declared(shape) if is_dataclass(shape) else shape
+    if not isinstance(known, Mapping):
+        return known(got, where)
     if not isinstance(got, dict):
         raise UsageError(f"{where} must be a table", hint=_HINT)
     result = {}
     for key, value in got.items():
         name = f"{where}{' ' if where.endswith(':') else '.'}{key}"
-        if (below := shape.get(key, shape.get("*"))) is None:
+        if (below := known.get(key, known.get("*"))) is None:
             if instead := gone("settings", key):
                 raise UsageError(f"{name} is gone", hint=instead)
-            raise UsageError(f"{name} is no setting", hint=f"known there: {', '.join(shape)}")
+            raise UsageError(f"{name} is no setting", hint=f"known there: {', '.join(known)}")
         result[key] = fitted(below, value, name)
-    return result
+    return result if known is shape else shape(**result)
 
 
-def command(**more: Shape) -> Read:
-    """A command, alone or in a table with what `more` names."""
-
-    def reader(got: Any, where: str) -> dict[str, Any]:
-        row = got if isinstance(got, dict) else {"run": got}
-        settings: dict[str, Any] = fitted({"run": text, **more}, row, where)
-        if not settings.get("run"):
-            what = f'{where} must be a command, like "make check", or {{ run = "a command", … }}'
-            raise UsageError(what, hint=_HINT)
-        return settings
-
-    return reader
+def _declared(table: Any) -> dict[str, Shape]:
+    """The fields that a file may name: they have a shape beside their type."""
+    marks = ((one.name, getattr(one.type, "__metadata__", ())) for one in fields(table))
+    return {name: shape for name, shapes in marks for shape in shapes}
 
 
 def value(expected: str, sound: Callable[[Any], Any], hint: str = _HINT) -> Read:
@@ -108,3 +104,8 @@ _SECONDS = value('seconds, or "90s", "10m", "1h30m"; 0 for none', is_amount)
 def seconds(got: Any, where: str) -> float:
     """`90`, `"90s"`, `"10m"`, `"1h30m"`."""
     return float(_SECONDS(plain.seconds(got) if isinstance(got, str) else got, where))
+
+
+Text = Annotated[str, text]
+Flag = Annotated[bool, flag]
+Seconds = Annotated[float, seconds]

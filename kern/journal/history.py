@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kern import plain
 from kern.model import SAID, UNVERIFIED, Cost, Need, unverified
 
 Record = Mapping[str, Any]
@@ -40,12 +39,12 @@ class Story:
     @property
     def sums(self) -> tuple[float, int]:
         """US dollars and tokens, as far as they are known."""
-        return self.cost.usd or 0.0, sum(self.tokens.values())
+        return self.cost.usd, sum(self.tokens.values())
 
     @property
     def figures(self) -> dict[str, Any]:
         """As JSON has them; null where no call has named a cost, which is never 0."""
-        cost = {"cost_usd": self.cost.usd, "unpriced": self.cost.unpriced}
+        cost = {"cost_usd": self.cost.known, "unpriced": self.cost.unpriced}
         return {"stages": self.stages, "seconds": self.seconds, **cost, "tokens": self.tokens}
 
     def of(self, kind: str) -> list[Record]:
@@ -92,9 +91,6 @@ class Doing(NamedTuple):
     task: str
     since: str  # a record's time
     attempt: int
-
-    def lasts(self, now: float) -> str:
-        return plain.span(max(round(now - moment(self.since)), 0))
 
 
 @dataclass
@@ -192,14 +188,13 @@ def _settle(run: Run, task: Task, record: Record) -> None:
             task.outcome = "open"
         case "work", "done":
             run.begin("waits to land", record)
-    match kind, did:
         case "run", "end" if own:
             run.exit = record.get("exit")
         case "run", _ if own:
             run.start = run.start or record
         case "commit", _ if own:  # of an old journal
             task.commit = record.get("commit")
-        case "task", _ if own and did != "start":
+        case "task", _ if own:
             task.outcome, task.detail = str(did), str(record.get("detail") or "")
             task.proved = str(record.get("proved") or "")
             task.commit = record.get("commit") or task.commit

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kern import plain
 from kern.events import SAYS, Record
-from kern.journal.history import Doing
+from kern.journal.history import Doing, moment
 from kern.model import SAID, Outcome, Result, Stage, unverified
 
 _LISTS = {"denied": "  refused: ", "added": "new task: "}  # a line for each
@@ -83,7 +83,8 @@ def format_stage(name: str) -> str:
 def format_doing(number: int, one: Doing, now: float) -> str:
     """`2  stage 2/3 implement, attempt 2, 4 min: the task`; the run itself is number 0."""
     again = f", attempt {one.attempt}" if one.attempt > 1 else ""
-    what = f"{format_stage(one.doing)}{again}, {one.lasts(now)}"
+    lasts = plain.span(max(round(now - moment(one.since)), 0))
+    what = f"{format_stage(one.doing)}{again}, {lasts}"
     return f"{number or ''}  {what}: {plain.line(one.task, 140)}".strip().removesuffix(":")
 
 

@@ -102,7 +102,7 @@ def forecast(history: History, tasks: int) -> str:
     last = history.ended("done")[-FROM:]
     if len(last) < LEAST or tasks < 1:
         return ""
-    costs = [one.cost.usd or 0.0 for one in last if one.stages and not one.cost.unpriced]
+    costs = [one.cost.usd for one in last if one.stages and not one.cost.unpriced]
     money = f"${tasks * mean(costs):.2f}, " if len(costs) >= LEAST else ""
     took = plain.span(tasks * mean(one.seconds for one in last))
     what = f"{plain.count(tasks, 'task')}, about {money}{took} of agents"

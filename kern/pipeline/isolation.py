@@ -51,7 +51,7 @@ def chosen(repo: Repo, own: Person) -> Sandbox:
         Tree(repo.root, repo.git_dir, repo.common_dir, (repo.root / ".kern",), documents),
         home,
         homes(repo),
-        own.holding,
+        own.sandbox,
         programs=(*confine.programs(home), *_settings_of_git(repo)),
         hidden=(scope.base,),
     )
@@ -140,11 +140,10 @@ def described(sandbox: Sandbox) -> str:
     return f"{sandbox.means}; your home folder is not in it (kern help safety)" if there else ""
 
 
-def notices(sandbox: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
+def notices(sandbox: Sandbox) -> tuple[str, ...]:
     """What a run says first of its sandbox."""
-    refused = person.refused(own.holding, theirs.asks) if sandbox.means is not Means.NONE else ()
     flat = sandbox.means is Means.BWRAP and sandbox.overlays is Overlays.NONE
-    return (lacking(sandbox), _FLAT * flat, *refused)
+    return lacking(sandbox), _FLAT * flat
 
 
 # ---------------------------------------------------------------- what holds each role's agent

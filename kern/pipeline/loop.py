@@ -271,7 +271,7 @@ class Loop:
         if end.interrupted:
             self.sink(events.new("error", text=end.interrupted))
         self.sink(end)
-        return end.exit_code
+        return int(end.record["exit"])
 
 
 def switched(before: str, now: str) -> KernError:

@@ -57,8 +57,8 @@ def begin(
     empty = options.until_done or not (paid and lands)  # a SPEC.md without a task is fine
     repo, documents, parsed, settings = preflight.prepare(folder, empty=empty)
     repo.start = environment.started
-    bounds = replace(settings.budget, run=options.max_cost or settings.budget.run)
-    settings = replace(settings, budget=bounds, allow_red=options.allow_red, picked=options.models)
+    most = replace(settings.max_cost, run=options.max_cost or settings.max_cost.run)
+    settings = replace(settings, max_cost=most, allow_red=options.allow_red, picked=options.models)
     templates = prompts.templates(repo.root, settings)
     crew = agents.chosen(templates.values())
     own, first = preflight.person_settings(repo.root), ""
@@ -92,7 +92,7 @@ def begin(
         caller.hold, caller.nests = sandbox.hold, sandbox.means is Means.NONE
         isolation.promised(templates if paid else {}, caller, sandbox)
         here = _in_rooms(repo, caller, sandbox, steered, options, lands=lands)
-        for notice in (scope.notice, first, *isolation.notices(sandbox, own, settings)):
+        for notice in (scope.notice, first, *isolation.notices(sandbox)):
             if notice:
                 here.warn(notice)
         _tidy(here, killed.run if killed else "")

@@ -44,7 +44,7 @@ def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
     lines = [preflight.LANDS.format(branch), *named, *filter(None, [yours])]
     commands = (*setup, *notes.commands(parsed, settings))
     where = {"run": site.caller.run, "root": str(site.repo.root), "branch": branch}
-    figures = {"open": order.still(parsed), "iterations": count, "max_cost": settings.budget.run}
+    figures = {"open": order.still(parsed), "iterations": count, "max_cost": settings.max_cost.run}
     record = events.row("run", "start", payer=site.payer, **where, **figures)
     return Event(record, [*lines, *(plain.line(command, 160) for command in commands)])
 
@@ -71,24 +71,20 @@ def ended(
     stuck = () if error or order.select(spec) else _stuck(spec)
     unfinished = bool(failed or stuck or questions)
     exit_code = getattr(error, "exit_code", 1) if error else int(unfinished)
-    open_tasks = order.still(spec) if parsed else None
-    figures = {"seconds": seconds, "open": open_tasks, "done": len(done)}
+    why = "the time of --until has come" if site.steered.late else "stopped, as asked"
+    figures = {"seconds": seconds, "open": order.still(spec) if parsed else None}
     return RunEnded(
-        events.row("run", "end", exit=exit_code, **figures),
+        events.row("run", "end", exit=exit_code, **figures, done=len(done)),
         done=tuple((one.task, one.commit) for one in done),
         needs_help=tuple((one.task, one.detail) for one in failed),
         needs=needs,
         held=holds,
         stuck=stuck,
         questions=questions,
-        open_tasks=open_tasks,
-        seconds=seconds,
         cost=caller.cost,
         tokens=caller.tokens,
         interrupted=str(error) if error else "",
-        exit_code=exit_code,
-        stopped=stopped,
-        until=bool(stopped) and site.steered.late,
+        stopped=stopped and f"{why}; the next {site.options.called} goes on with: {stopped}",
         called=site.options.called,
     )
 

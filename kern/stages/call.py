@@ -14,7 +14,7 @@ from typing import Any
 from kern import events, plain
 from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, Program
 from kern.checks.result import repeats
-from kern.config import Gate, Settings, Spent
+from kern.config import Bounds, Gate, Settings
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
 from kern.events import Record, Sink
 from kern.git import environment
@@ -73,7 +73,7 @@ class Caller:
     hold: Hold = unheld
     named: Callable[[str], str] = str  # a text, by the paths that what is held sees
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
-    cost: Cost = field(default_factory=lambda: Cost(0.0))
+    cost: Cost = field(default_factory=Cost)
     tokens: int = 0
     away: float = 0.0  # since when the API gives no answer (epoch seconds); 0: it gives one
     # Agents at their limit, or without an answer, and until when: in this run.
@@ -184,7 +184,8 @@ class Caller:
         agent back where it would end and they are red.
         """
         stage, settings, program = prompt.stage, self.settings, self.programs[by.agent]
-        agent, works, spent = program.agent, stage is Stage.IMPLEMENT, self._spent(task)
+        agent, works = program.agent, stage is Stage.IMPLEMENT
+        dollars, tokens = self._spent(task)
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
         base, folder = process.surroundings(), self.named(str(self.scratch))
         contract = {_CONTRACT: prompt.contract} if agent.contract and prompt.contract else {}
@@ -192,7 +193,7 @@ class Caller:
             *(program.command, stage, by.model, by.effort),
             contract=f"{folder}/{_CONTRACT}" if contract else "",
             folder=folder,
-            budget=settings.budget.left(spent),
+            budget=settings.max_cost.left(dollars),
             patience=longest if works else 0.0,
             given=base,
             root=self.named(str(self.root)),
@@ -208,7 +209,7 @@ class Caller:
         kind, env = Kind.WORKER if works else Kind.READER, {**base, **git, **start.env, **own}
         confined = self.hold(kind, start.argv, env, agent=agent.name, room=room)
         place = self.scope.transcript(stage)
-        most = settings.budget.left(spent, "_tokens")
+        most = settings.max_tokens.left(tokens)
         watch = Watch(agent, stage, place, self.sink, self.tick, most)
         idle = waits.scaled(settings.idle)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
@@ -263,17 +264,18 @@ class Caller:
         self.sink(events.Event(record, [f"  {line}" for line in lines]))
         return reply
 
-    def _spent(self, task: str) -> Spent:
-        budget, nothing = self.settings.budget, (0.0, 0)
-        before = self.earlier(task) if task and (budget.task or budget.task_tokens) else nothing
-        beside = self.beside() if budget.run or budget.run_tokens else nothing
-        return Spent(
-            *((self.cost.usd or 0.0) + beside[0], before[0] + self._usd[task]),
-            *(self.tokens + beside[1], before[1] + self._tokens[task]),
+    def _spent(self, task: str) -> tuple[Bounds, Bounds]:
+        """US dollars and tokens."""
+        usd, tokens, nothing = self.settings.max_cost, self.settings.max_tokens, (0.0, 0)
+        before = self.earlier(task) if task and (usd.task or tokens.task) else nothing
+        beside = self.beside() if usd.run or tokens.run else nothing
+        return (
+            Bounds(self.cost.usd + beside[0], before[0] + self._usd[task]),
+            Bounds(self.tokens + beside[1], before[1] + self._tokens[task]),
         )
 
     def _check_may_begin(self, task: str) -> None:
-        if why := self.settings.budget.reached(self._spent(task)):
+        if why := self.settings.reached(*self._spent(task)):
             raise BudgetReached(why, hint=RAISE)
         self.check_requests()
 

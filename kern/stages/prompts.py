@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import events, models
+from kern import events, models, toml
 from kern.agents import command, protocol
 from kern.config import Settings
 from kern.errors import UsageError
@@ -144,7 +144,7 @@ def _runners(role: Role, choice: Choice, settings: Settings, *, own: bool) -> tu
     front = choice if own else replace(choice, agent=protocol.DEFAULT)
     first = next(iter(settings.agents), protocol.DEFAULT)
     usual, none = Choice(agent=first), Choice()
-    setting, option = (one.get(role, none) for one in (settings.models, settings.picked))
+    setting, option = (one.get(role, none) for one in (settings.stages, settings.picked))
     levels = [usual, setting, front] if own else [front, usual, setting]
     by = models.chosen(*levels, option)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
@@ -163,10 +163,8 @@ def read(role: Role, text: str, origin: str) -> Template:
     front = re.match(_FRONT, text)
     body = text[front.end() :] if front else text
     rows = re.findall(_SETTING, front[1] if front else "")
-    header = {key: value.strip(" \t\"'") for key, value in rows}
-    if unknown := ", ".join(sorted(header.keys() - models.FIELDS.keys())):
-        what = f"{origin}: unknown setting in the front matter: {unknown}"
-        raise UsageError(what, hint="the front matter takes `model:`, `effort:` and `agent:`")
+    header = {key: text for key, value in rows if (text := value.strip(" \t\"'"))}
+    by = toml.fitted(models.FIELDS, header, f"{origin}:")
     if earlier := re.search(_EARLIER, text):
         line = text.count("\n", 0, earlier.start()) + 1
         hint = 'write {{ task }}, and {% if mode == "NAME" %} above a section, {% endif %} below it'
@@ -179,8 +177,6 @@ def read(role: Role, text: str, origin: str) -> Template:
     if role is not Aide.PLANNER and required not in used:
         hint = "compare it with the prompt that kern brings: kern -nv prints it"
         raise UsageError(f"{origin} lacks the placeholder {{{{ {required} }}}}", hint=hint)
-    fields = ((key, reader) for key, reader in models.FIELDS.items() if header.get(key))
-    by = {key: reader(header[key], f"{origin}: {key}") for key, reader in fields}
     above, separator, below = body.partition(f"\n{SEPARATOR}\n")
     return Template(role, (Choice(**by),), *((below, above) if separator else (body, "")), origin)
 

@@ -38,12 +38,12 @@ def of(event: Event, root: Path) -> dict[str, Any]:
         asked = [{**one, **_to_answer(str(one["task"]), root)} for one in event.questions]
         return {
             "event": "run-ended",
-            "exit": event.exit_code,
+            "exit": event.record["exit"],
             "done": [{"task": task, "commit": commit} for task, commit in event.done],
             "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
             "questions": asked,
-            "open": event.open_tasks,
-            "seconds": round(event.seconds, 3),
+            "open": event.record["open"],
+            "seconds": round(event.record["seconds"], 3),
             "cost_usd": event.cost.known,
             "interrupted": event.interrupted,
         }

@@ -11,7 +11,7 @@ from kern import plain
 from kern.events import RunEnded
 from kern.journal import sentences, totals
 from kern.journal.history import History, Task, fold
-from kern.model import UNVERIFIED, Cost, Need
+from kern.model import UNVERIFIED, Need
 from kern.views.log import local
 
 # Read on a dark and on a light background alike; whatever they say stands in words as well. Not
@@ -43,10 +43,10 @@ def _headline(history: History, end: RunEnded | None = None) -> str:
     """`end`: a run's own word of what it came to, which no line of the journal changes."""
     tried, bare = len(history.ended("concluded")), _unproven(history.done)
     ready, tokens = len(history.done), history.sums[1]
-    cost = history.cost if history.stages else Cost(0.0)
+    cost = history.cost
     seconds = sum(run.ended - run.began for run in history.runs.values())
     if end:
-        ready, cost, tokens, seconds = len(end.done), end.cost, end.tokens, end.seconds
+        ready, cost, tokens, seconds = len(end.done), end.cost, end.tokens, end.record["seconds"]
     counts = {
         f"{plain.count(tried, 'experiment')} did not work": tried,
         f"{len(history.needs)} need you": history.needs,
@@ -55,7 +55,8 @@ def _headline(history: History, end: RunEnded | None = None) -> str:
     }
     rows = [f"{ready} done", *(text for text, count in counts.items() if count)]
     if end:
-        rows.append("SPEC.md unreadable" if end.open_tasks is None else f"{end.open_tasks} open")
+        count = end.record["open"]
+        rows.append("SPEC.md unreadable" if count is None else f"{count} open")
     paid = [f"{cost} (API-equivalent)" if cost.known is not None else str(cost)]
     paid += [f"{sentences.short(tokens)} tokens"] if tokens else []
     paid.append(plain.span(seconds))
@@ -66,18 +67,16 @@ def _headline(history: History, end: RunEnded | None = None) -> str:
 
 def following(end: RunEnded) -> str:
     """The last line: what to type next; empty where an error says it."""
-    if end.stopped:
-        why = "the time of --until has come" if end.until else "stopped, as asked"
-        return f"{why}; the next {end.called} goes on with: {end.stopped}"
-    if end.interrupted:
-        return ""
-    free = (end.open_tasks or 0) - len(end.needs) - len(end.held)
+    if end.stopped or end.interrupted:
+        return end.stopped
+    still = end.record["open"] or 0
+    free = still - len(end.needs) - len(end.held)
     if free > 0 and not end.stuck:
         tasks = "task" if free == 1 else "tasks"
         return f"next: {end.called} {free} takes the other open {tasks}"
     if end.needs:
         return f"next: {end.needs[0].do.partition(';')[0]}, then: {end.called}"
-    if end.open_tasks:
+    if still:
         return "next: kern status shows what the open tasks wait for"
     return "all tasks are done: git log shows them"
 

@@ -315,7 +315,7 @@ def ask(
         scope=workspace.scope(root, "main"),
         run=RUN,
         sink=events.append,
-        settings=Settings(models={role: Choice(timeout=most)}),
+        settings=Settings(stages={role: Choice(timeout=most)}),
         sleep=pause,
         tick=tick,
         scratch=root.parent / "scratch",

@@ -210,7 +210,7 @@ def test_another_agent_is_proposed_where_the_usual_one_is_not(
     assert config.parse((empty / "kern.toml").read_bytes()).agents == ()
     assert "# codex is logged in here, and may see what claude overlooks\n# agent" in toml(empty)
     named = config.parse(re.sub(r"(?m)^# (?=\[stages.judge|agent =)", "", toml(empty)).encode())
-    assert named.models[Aide.JUDGE].agent == "codex" and [*named.models] == [Aide.JUDGE]
+    assert named.stages[Aide.JUDGE].agent == "codex" and [*named.stages] == [Aide.JUDGE]
     codex.write_text("#!/bin/sh\necho Not logged in\n")
     (empty / "kern.toml").unlink()
     kern("init", "--no-run")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.config import Budget, Spent
+from kern.config import Bounds, Settings, Tokens
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Inline
 
@@ -14,19 +14,23 @@ GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 @pytest.mark.parametrize(
     ("bounds", "spent", "why", "left"),
     [
-        (Budget(), Spent(99, 99), "", 0),
-        (Budget(run=2), Spent(run=1.5), "", 0.5),
-        (Budget(run=2), Spent(run=2.1), "the run's budget is used up: $2.10 of $2.00", 0.01),
-        (Budget(run=9, task=1), Spent(run=2, task=1), "the task's budget", 0.01),
-        (Budget(run=9, task=1.5), Spent(run=2, task=1), "", 0.5),
-        (Budget(run_tokens=9), Spent(run_tokens=8), "", 0),
-        (Budget(run_tokens=9), Spent(run_tokens=9), "the run's tokens are used up: 9 of", 0),
-        (Budget(task_tokens=9), Spent(task_tokens=10), "the task's tokens are used", 0),
+        (Bounds(), Bounds(99, 99), "", 0),
+        (Bounds(run=2), Bounds(run=1.5), "", 0.5),
+        (Bounds(run=2), Bounds(run=2.1), "the run's budget is used up: $2.10 of $2.00", 0.01),
+        (Bounds(run=9, task=1), Bounds(run=2, task=1), "the task's budget", 0.01),
+        (Bounds(run=9, task=1.5), Bounds(run=2, task=1), "", 0.5),
+        (Tokens(run=9, stage=5), Bounds(run=8), "", 1),
+        (Tokens(run=9), Bounds(run=9), "the run's tokens are used up: 9 of", 0.01),
+        (Tokens(task=9), Bounds(task=10), "the task's tokens are used", 0.01),
     ],
 )
-def test_the_nearest_bound_counts(bounds: Budget, spent: Spent, why: str, left: float) -> None:
-    assert bounds.reached(spent).startswith(why)
-    assert bool(bounds.reached(spent)) == bool(why)
+def test_the_nearest_bound_counts(bounds: Bounds, spent: Bounds, why: str, left: float) -> None:
+    settings, nothing = Settings(max_cost=bounds), Bounds()
+    reached = settings.reached(spent, nothing)
+    if isinstance(bounds, Tokens):
+        reached = Settings(max_tokens=bounds).reached(nothing, spent)
+    assert reached.startswith(why)
+    assert bool(reached) == bool(why)
     assert bounds.left(spent) == pytest.approx(left)
 
 

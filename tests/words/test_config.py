@@ -13,7 +13,7 @@ import pytest
 from kern import config, person
 from kern.checks import detect
 from kern.cli.admin import PAGES
-from kern.config import Budget, Gate, Settings, Worktree
+from kern.config import Bounds, Gate, Settings, Tokens, Worktree
 from kern.errors import UsageError
 from kern.model import Aide, Stage
 from kern.models import Choice
@@ -44,8 +44,8 @@ def test_every_setting_is_read() -> None:
     assert (found.max_wait, found.agents) == (5400, ("codex", "claude"))
     assert found.total(Stage.RESEARCH) == 5400 and found.total(Stage.IMPLEMENT) == 3600
     assert found.total(Aide.JUDGE) == 0
-    assert found.models[Stage.RESEARCH] == Choice("opus", timeout=5400)
-    assert found.budget == Budget(run=2, task_tokens=1500, stage_tokens=900)
+    assert found.stages[Stage.RESEARCH] == Choice("opus", timeout=5400)
+    assert (found.max_cost, found.max_tokens) == (Bounds(2), Tokens(task=1500, stage=900))
     assert found.worktree == Worktree((".env", "config/local.yml"), "uv sync")
     assert found.gates == (
         Gate("check", "make check", 600),
@@ -61,8 +61,8 @@ def test_every_setting_is_read() -> None:
         ('[worktree]\ncopy = ["../x"]', "copy must be a list of paths within the repository"),
         ('[worktree]\ncopy = ["a/.git/b"]', "worktree.copy must be"),
         ("[gates]\na = {}", "gates.a must be a command"),
-        ("max_cost.run = '9 apples'", "max_cost.run must be US dollars; 0 for no bound"),
-        ("max_tokens.run = '5M'", "max_tokens.run must be a number of tokens; 0 for no bound"),
+        ("max_cost.run = '9 apples'", "max_cost.run must be a number; 0 for no bound"),
+        ("max_tokens.run = '5M'", "max_tokens.run must be a number; 0 for no bound"),
         ("[stages]\ncoder = { model = 'opus' }", "stages.coder is no setting"),
         ("commands.mine = 'sh x'", "commands.mine must be a list of words, the program first"),
         ('commands.mine = ["sh", "a\\u0000b"]', "commands.mine must be a list of words"),
