@@ -163,7 +163,7 @@ def read(role: Role, text: str, origin: str) -> Template:
     front = re.match(_FRONT, text)
     body = text[front.end() :] if front else text
     rows = re.findall(_SETTING, front[1] if front else "")
-    header = {key: text for key, value in rows if (text := value.strip(" \t\"'"))}
+    header = {key: word for key, value in rows if (word := value.strip(" \t\"'"))}
     by = toml.fitted(models.FIELDS, header, f"{origin}:")
     if earlier := re.search(_EARLIER, text):
         line = text.count("\n", 0, earlier.start()) + 1

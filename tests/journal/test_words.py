@@ -26,7 +26,6 @@ def test_no_value_of_a_record_stops_it() -> None:
     ("record", "sentence"),
     [
         ({"kind": "recall", "stage": "research", "told": {}}, "research is told: nothing"),
-        ({"kind": "question", "text": "which?", "ref": ""}, "asks: which?"),
         ({"kind": "novel", "text": "something"}, "something"),
     ],
 )
