@@ -2,7 +2,6 @@
 those that only tell how things stand.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,6 @@ class Gates:
     root: Path
     scope: Scope
     run_id: str
-    mark: tuple[str, str]
     tick: process.Tick
     hold: Hold = unheld
     # Where a tree and nothing else lies: a room, if it may be one; None for the working tree.
@@ -50,8 +48,7 @@ class Gates:
         room = self.furnish(exact, gate.room)
         if room and gate.hidden:
             room = replace(room, laid=Path(gate.hidden).expanduser())
-        parts = ("before" if before else "gate", _name(gate), how)
-        end = self._run(gate, "-".join(filter(None, parts)), room)
+        end = self._run(gate, "before" if before else "gate", room, how)
         return replace(end, strict=gate.strict, known_red=bool(gate.red))
 
     def remember(self, gate: Gate, tree: str, end: Result) -> Result:
@@ -61,11 +58,12 @@ class Gates:
     def beside(self, gate: Gate, *, held: bool = True) -> Result:
         """How it ends on all that lies in the working tree; where no sandbox holds it."""
         where = self if held else replace(self, hold=unheld)
-        return where._run(gate, f"{'tree' if held else 'outside'}-{_name(gate)}")
+        return where._run(gate, "tree" if held else "outside")
 
-    def _run(self, command: Gate, name: str, room: Room | None = None) -> Result:
-        env = process.reflog(self.run_id)
-        argv, log = ("sh", "-c", _PARENT, "sh", command.command), re.sub(r"\W+", "-", name)[:60]
+    def _run(self, command: Gate, why: str, room: Room | None = None, of: str = "") -> Result:
+        env, argv = process.reflog(self.run_id), ("sh", "-c", _PARENT, "sh", command.command)
+        words = why, (command.name or f"task {command.command}")[:40], of
+        log = re.sub(r"\W+", "-", " ".join(words)).strip("-")
         how = {"limit": OUTPUT_LIMIT, "total": command.timeout}
         kind = Kind.CHECK if command.hidden is None else Kind.HIDDEN
         return replace(self.execute(argv, log, env, how, kind=kind, room=room), name=command.label)
@@ -95,7 +93,6 @@ class Gates:
             stdin="",
             stdout=log,
             joined=True,
-            mark=self.mark,
             tick=self.tick,
             **how,
         )
@@ -111,9 +108,3 @@ class Gates:
             log=str(log),
             closed=tuple(shut),
         )
-
-
-def _name(gate: Gate) -> str:
-    """For its log."""
-    name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40]
-    return name or f"task-{hashlib.sha256(os.fsencode(gate.command)).hexdigest()[:6]}"

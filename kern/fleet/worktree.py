@@ -322,7 +322,7 @@ def _run(here: Yard, tree: Repo, job: Job) -> tuple[int, str]:
         if holder and not control.asked(tree.git_dir, holder.run):
             control.ask(tree.git_dir, holder.run)
 
-    how: dict[str, Any] = {"mark": (process.FLEET, job.run), "tick": tick, "grace": _GRACE_S}
+    how: dict[str, Any] = {"tick": tick, "grace": _GRACE_S}
     ran = process.run(argv, cwd=tree.root, env=env, stdin="", stdout=log, joined=True, **how)
     return ran.code, log.read_bytes()[-65536:].decode("utf-8", "replace")
 

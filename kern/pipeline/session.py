@@ -142,7 +142,7 @@ def _in_rooms(
     # What a killed agent has left `kern check` leaves alone.
     room = Room(repo, "work" if lands and mounted else "room", tree, ignored)
     rooms = Rooms(repo, room, sandbox.means is Means.BWRAP, mounted, place)
-    gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
+    gates = Gates(repo.root, caller.scope, caller.run, caller.tick, caller.hold)
     gates.furnish = lambda tree, mounted: rooms.for_proof(tree, repo.head(), mounted=mounted)
     hooks = home.hooks_folder()
     here = Site(
@@ -172,7 +172,7 @@ def _leaving(caller: Caller) -> Iterator[None]:
     try:
         yield
     finally:
-        process.sweep(caller.mark)
+        process.sweep(("KERN_ROOT", str(caller.root)))
         shutil.rmtree(caller.scratch, ignore_errors=True)
 
 

@@ -125,12 +125,12 @@ def insert(text: str, after: int, new: Sequence[str]) -> str:
     """Insert lines after the 1-based line `after`, with the text's line ending."""
     if not new:
         return text
-    lines, newline = text.split("\n"), _newline(text)
-    head, tail = "\n".join(lines[:after]), "\n".join(lines[after:])
-    block = newline.join(line.removesuffix("\r") for line in new)
+    lines, end = text.split("\n"), _newline(text)[:-1]
+    block = [line.removesuffix("\r") + end for line in new]
     if after == len(lines):  # the file has no final newline, and gets none
-        return f"{head}{newline}{block}"
-    return f"{head}\n{block}{newline}{tail}"
+        lines[-1] += end
+        block[-1] = block[-1].removesuffix("\r")
+    return "\n".join([*lines[:after], *block, *lines[after:]])
 
 
 def _newline(text: str) -> str:

@@ -79,8 +79,6 @@ def _whole(before: str, old: Spec, task: Task, text: str) -> tuple[str, list[str
 
 def _put_back(text: str, old: Spec, task: Task, block: list[str]) -> str:
     """Below what it is a part of, else behind all."""
-    now = parse(text)
-    whole = None if task.parent is None else now.find(old.tasks[task.parent].key)
-    if whole:
-        return edit.insert(text, whole.block_end, block)
-    return edit.add_tasks(text, now, [line.removeprefix(task.margin) for line in block])
+    now, whole = parse(text), None if task.parent is None else old.tasks[task.parent].key
+    parent = next((at for at, one in enumerate(now.tasks) if one.key == whole), None)
+    return edit.add_tasks(text, now, [line.removeprefix(task.margin) for line in block], parent)

@@ -82,10 +82,6 @@ class Caller:
     _usd: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     _tokens: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    @property
-    def mark(self) -> tuple[str, str]:
-        return "KERN_RUN_ID", self.run
-
     def call(
         self,
         prompt: Prompt,
@@ -220,7 +216,6 @@ class Caller:
             status=confined.status,
             stdin=prompt.text if agent.contract else prompt.whole,
             stdout=place,
-            mark=self.mark,
             tick=watch,
             joined=agent.joined,
             total=settings.total(stage),

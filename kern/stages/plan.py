@@ -16,7 +16,7 @@ from kern.memory import entries
 from kern.memory.entries import Entry
 from kern.memory.recall import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
-from kern.spec import imports, order
+from kern.spec import edit, imports, order
 from kern.spec.file import Documents
 from kern.spec.imports import Added, Item
 from kern.spec.parse import Kind, Spec, Task, is_experiment, parse
@@ -30,9 +30,6 @@ MOST_TASKS = 50
 LONGEST = 600  # characters of a learning
 _KEPT = (Kind.GATE, Kind.JUDGE, Kind.AFTER)  # of the notes; the others are kern's to write
 _MOST_TOLD = 3000  # characters of finished tasks
-_TITLE = r"\ufeff?(?:# .*(?:\n|\Z))?"
-# In a quote it would be a diagnostic: a check that silently does not count is worse.
-_NEARLY_CHECK = r"(?im)^(\W{0,2}(?:gate|judge)s?\b)"
 # Agents like one around Markdown.
 _FENCE = r"(?m)\A\s*(?:`{3,}|~{3,})\w*\n|^\s*(?:`{3,}|~{3,})\s*\Z"
 _NUMBERED = r"(?m)^- (L\d+) "
@@ -207,18 +204,13 @@ def goal_of(root: Path, text: str) -> str:
 
 
 def with_goal(text: str, goal: str) -> str:
-    """State the goal above the first task, below the title and earlier goals; once."""
-    body = re.sub(_NEARLY_CHECK, r"- \1", plain.block(goal).strip())
+    """State the goal below the title, once."""
+    body = plain.block(goal).strip()
     if not body or body in briefs.goals(text):
         return text
-    title, goals = re.match(_TITLE, text), re.finditer(briefs.GOAL, text)
-    at = max(match.end() for match in (title, *goals) if match)
-    end = "\r\n" if "\r\n" in text else "\n"
-    above, below = text[:at], text[at:]
+    title = text.removeprefix("\ufeff").startswith("# ")
     lines = [f"> {line}".rstrip() for line in f"**Goal:** {body}".split("\n")]
-    before = end * (bool(above.strip("\ufeff")) + (above[-1:] not in ("", "\n", "\ufeff")))
-    after = end * (1 + bool(below.partition("\n")[0].strip()))
-    return above + before + end.join(lines) + after + below
+    return edit.insert(text, int(title), ["", *lines] if title else [*lines, ""])
 
 
 # ---------------------------------------------------------------- entries of LEARNINGS.md

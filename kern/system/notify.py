@@ -22,7 +22,6 @@ from kern.system import process, waits
 from kern.system.workspace import Scope
 
 _TIME_OUT_S = 10
-_OUTPUT_LIMIT = 1_000_000  # bytes
 _READY_S = 3.0  # until the system has answered
 _HINTS = ("--what=idle:sleep", "--who=kern", "--why=a run is on")
 # What keeps it awake while a command runs; and how it does so for as long as a process lives.
@@ -87,12 +86,11 @@ def beside(sink: Sink, setting: str, root: Path, scope: Scope, run: str, *, trie
 
 def _notify(setting: str, notice: dict[str, Any], root: Path, log: Path) -> None:
     """Raises KernError."""
-    how: dict[str, Any] = {"limit": _OUTPUT_LIMIT, "total": waits.scaled(_TIME_OUT_S)}
-    how |= {"cwd": root, "stdout": log, "joined": True, "mark": ("KERN_RUN_ID", notice["run"])}
     env, data = process.surroundings() | process.tree_last(root), f"{json.dumps(notice)}\n"
-    ran = process.run(("sh", "-c", setting), env=env, stdin=data, **how)
-    if ran.timed_out or ran.overflow:
-        raise KernError(f"the command was ended: {ran.timed_out or 'it printed too much'}")
+    how: dict[str, Any] = {"total": waits.scaled(_TIME_OUT_S), "stdout": log, "joined": True}
+    ran = process.run(("sh", "-c", setting), cwd=root, env=env, stdin=data, **how)
+    if ran.timed_out:
+        raise KernError(f"the command was ended: {ran.timed_out}")
     if ran.code:
         raise KernError(f"the command failed (exit {ran.code}); all that it printed: {log}")
 

@@ -12,7 +12,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
@@ -58,7 +58,6 @@ def run(
     env: Mapping[str, str],
     stdin: str,
     stdout: Path,
-    mark: Mark,
     tick: Tick = unwatched,
     limit: int = OUTPUT_LIMIT,
     total: float = 0,
@@ -68,9 +67,9 @@ def run(
     grace: tuple[float, float] = GRACE_S,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
-    has ended, however it did; `mark` tells what that is after a kill of kern's. `total` and `idle`
-    (without output) are time-outs in seconds, 0 for none. `joined`: complaints stand among output.
-    `status`: where in `argv` a sandbox takes the option to tell that the command began.
+    has ended, however it did. `total` and `idle` (without output) are time-outs in seconds, 0 for
+    none. `joined`: complaints stand among output. `status`: where in `argv` a sandbox takes the
+    option to tell that the command began.
     """
     began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
     with contextlib.ExitStack() as stack:
@@ -81,7 +80,7 @@ def run(
             spool = stack.enter_context(open(stdout, "w+b", 0, opener=_anew))
         passed = [report.fileno()] * bool(status)
         option = [word for number in passed for word in ("--json-status-fd", str(number))]
-        command, marks = [*argv[:status], *option, *argv[status:]], dict((mark, own))
+        command = [*argv[:status], *option, *argv[status:]]
         errors = spool if joined else complaints
 
         def printed() -> int:
@@ -89,9 +88,13 @@ def run(
 
         child, timed_out = None, ""
         try:  # a signal may come while it is started
-            with _startable(argv[0]):
-                files = {"stdin": data, "stdout": spool, "stderr": errors, "pass_fds": passed}
-                child = start(command, cwd=cwd, env={**env, **marks}, **files)
+            files = {"stdin": data, "stdout": spool, "stderr": errors, "pass_fds": passed}
+            try:
+                child = start(command, cwd=cwd, env={**env, own[0]: own[1]}, **files)
+            except OSError as exc:
+                hint = "kern doctor says what is missing; a program must be executable (chmod +x)"
+                what = f"{argv[0]} cannot be started: {exc.strerror}"
+                raise UsageError(what, hint=hint) from None
             timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
@@ -135,15 +138,6 @@ def _attend(
             if most and now - since >= most:
                 return f"{what} {plain.span(most)}"
     return ""
-
-
-@contextlib.contextmanager
-def _startable(program: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as exc:
-        hint = f"chmod +x {program}" if isinstance(exc, PermissionError) else "kern doctor"
-        raise UsageError(f"{program} cannot be started: {exc.strerror}", hint=hint) from None
 
 
 def _anew(path: str, how: int) -> int:

@@ -19,7 +19,6 @@ from kern.model import Role, Stage
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
 _STAGE_FILE = r"(stage|attempt)\d+\.json"  # what resuming needs
-_LONGEST_NAME = 240  # bytes; a file name holds 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,7 @@ class Scope:
     @property
     def lock(self) -> Path:
         flat = self.branch.replace("/", "-")
-        long = len(os.fsencode(self.project + flat)) > _LONGEST_NAME
-        if flat != self.branch or long:  # `feature/x` and `feature-x` are two branches
+        if flat != self.branch:  # `feature/x` and `feature-x` are two branches
             flat = f"{flat[:40]}-{_digest(self.branch)}"
         return self.base / f"{self.project}-{flat}.lock.d"
 

@@ -16,7 +16,7 @@ import pytest
 from kern.errors import KernError, LimitReached
 from kern.model import Role, Stage
 from kern.system.process import marked
-from tests.agents.conformance import CLIS, RUN, Cli, ask
+from tests.agents.conformance import CLIS, Cli, ask
 from tests.conftest import Git, wait_for
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
@@ -56,11 +56,11 @@ def state(git: Git) -> tuple[str, ...]:
     )
 
 
-def left_over() -> list[int]:
+def left_over(repo: Path) -> list[int]:
     """What lives on; the system may need a moment for what was killed just now."""
     with contextlib.suppress(AssertionError):
-        wait_for(lambda: not marked(("KERN_RUN_ID", RUN)), 2)
-    return [one.pid for one in marked(("KERN_RUN_ID", RUN))]
+        wait_for(lambda: not marked(("KERN_ROOT", str(repo))), 2)
+    return [one.pid for one in marked(("KERN_ROOT", str(repo)))]
 
 
 # -------------------------------------------------------------------- a task
@@ -114,7 +114,7 @@ def test_implement_changes_files_and_runs_commands(
     assert (repo / "new.txt").read_text() == "new\n"
     assert (repo / "made.txt").read_text() == "made"
     assert (repo / "a.txt").read_text().startswith("one\n2\n")
-    assert left_over() == []
+    assert left_over(repo) == []
     assert "TRAPPED" not in json.dumps([one.body for one in server.requests])
     if cli.agent.guidance:
         (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
@@ -197,7 +197,7 @@ def test_a_limit_ends_the_call_at_once(cli: Cli, serve: Serve, repo: Path) -> No
     serve(research=[cli.limit])
     talk = ask(cli, repo, Stage.RESEARCH)
     assert isinstance(talk.error, LimitReached), talk
-    assert left_over() == []
+    assert left_over(repo) == []
 
 
 def test_a_server_that_fails_is_worth_another_try(cli: Cli, serve: Serve, repo: Path) -> None:
@@ -220,7 +220,7 @@ def test_an_answer_that_is_none_is_worth_another_try(
     serve(research=[turn])
     talk = ask(cli, repo, Stage.RESEARCH, most=20)
     assert talk.again, talk
-    assert left_over() == []
+    assert left_over(repo) == []
 
 
 # -------------------------------------------------------------------- endings
@@ -234,7 +234,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
     for most in (5, 15, 40):  # a slow machine needs longer until it hangs
         talk = ask(cli, repo, Stage.IMPLEMENT, most=most)
         assert "timed out" in talk.fault, talk
-        assert left_over() == []
+        assert left_over(repo) == []
         if (repo / "begun").exists():
             break
     assert (repo / "begun").exists()
@@ -252,4 +252,4 @@ def test_one_that_is_killed_leaves_nothing_behind(cli: Cli, serve: Serve, repo: 
 
     talk = ask(cli, repo, Stage.IMPLEMENT, tick=kill)
     assert talk.again, talk
-    assert left_over() == []
+    assert left_over(repo) == []

@@ -22,7 +22,7 @@ SAID = {"flags": "kern's flags", "default": "claude's default flags"}
 # Notes down what kern gives the agent, one folder for each call in the order of the prompts: an
 # agent may be started before its own is there. What kern only asks the program is no call.
 RECORDER = """#!/bin/sh
-[ -n "$KERN_RUN_ID" ] || exec '{binary}' "$@"
+[ -n "$KERN_ROOT" ] || exec '{binary}' "$@"
 cat > '{calls}'/.$$
 n=$(ls '{calls}' | wc -l)
 mkdir '{calls}'/$n

@@ -52,7 +52,7 @@ class Project:
         caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
         rooms = Rooms(found, Room(found, "room", found, ()), held=False, mounted=False)
         steered = Steering(found.git_dir, caller.run, caller.sink)
-        gates = Gates(self.root, scope, caller.run, caller.mark, caller.tick)
+        gates = Gates(self.root, scope, caller.run, caller.tick)
         gates.furnish = lambda tree, mounted: rooms.for_proof(tree, found.head(), mounted=mounted)
         parts = documents(found), caller, gates, found, found.hooks_folder(), rooms, steered
         return Site(found, scope, *parts, options)

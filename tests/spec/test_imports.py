@@ -7,7 +7,6 @@ import pytest
 
 from kern.errors import UsageError
 from kern.spec import imports
-from kern.spec.imports import Item
 from kern.spec.parse import parse
 from tests.spec.test_parse import nasty
 
@@ -77,12 +76,6 @@ def test_whatever_it_says_the_tasks_that_were_there_stay_as_they_are() -> None:
         spec = parse(whole)
         assert [one for one in parse(SPEC).tasks if spec.find(one.key) is None] == []
         assert len(spec.tasks) == 4 and not any(task.notes for task in spec.tasks[2:]), seed
-
-
-def test_a_long_body_is_cut() -> None:
-    text = imports.added("", [Item("words", "line\n" * 5000)]).text.rstrip("\n")
-    block = text.split("\n")
-    assert len(text) < 10_000 and block[-1] == f"  {imports._CUT}"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,6 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Ran]]:
             env=env,
             stdin=stdin,
             stdout=tmp_path / "out",
-            mark=MARK,
             tick=tick,
             limit=limit,
         )
@@ -82,7 +81,7 @@ def test_output_goes_to_disk_and_the_end_of_the_complaints_comes_back(
     assert len(ran.stderr) <= 8192
     ran = run("env; ps -o sid= -p $$", env={"PATH": os.environ["PATH"], "X": "1"})
     lines = (tmp_path / "out").read_text().splitlines()
-    assert {"X=1", "=".join(MARK)} <= set(lines)
+    assert "X=1" in lines
     assert not [line for line in lines if line.startswith("HOME=")]
     assert int(lines[-1]) != os.getsid(0)
 
