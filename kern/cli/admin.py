@@ -16,17 +16,13 @@ def stop(folder: Path) -> None:
     """Ask the run of this working tree to end after its stage."""
     git_dir, root = (repo := repository.open_at(folder)).git_dir, repo.root
     holder = lock.holder(git_dir)
-    if holder is None or not holder.run:
-        raise KernError(f"no run in progress in {root}", hint="kern status")
-    if not holder.lives(git_dir):
-        what = f"no run in progress in {root}: a killed one (pid {holder.pid}) left its lock"
-        raise KernError(what, hint="kern, which takes it over")
+    if holder is None or not (holder.run and holder.lives(git_dir)):
+        raise KernError(f"no run in progress in {root}", hint="kern status; kern begins one")
     where = f" on host {plain.line(holder.host)}" * (holder.host != lock.HOST)
     run = f"the run with pid {holder.pid}{where} on branch {plain.line(holder.branch)}"
-    again = "was asked to stop already: it " * control.asked(git_dir, holder.run)
     control.ask(git_dir, holder.run)
     when = "ends after its current stage, at once where it waits"
-    print(f"{run} {again}{when}; kill -INT {holder.pid}{where} ends it now", file=sys.stderr)
+    print(f"{run} {when}; kill -INT {holder.pid}{where} ends it now", file=sys.stderr)
 
 
 def path(folder: Path) -> None:

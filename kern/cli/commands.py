@@ -72,8 +72,6 @@ def plan(
     from kern.cli import plan as planning
     from kern.stages.plan import Mode
 
-    if review and improve:
-        raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
     return planning.plan(Path.cwd(), goal, mode, trust=trust, yes=yes)
 
@@ -209,14 +207,12 @@ def report(
     from kern.views import log, report
 
     if serve is not None:
-        if markdown or as_json:
-            raise UsageError("--serve shows a page", hint="kern report --serve 0")
         from kern.views import follow
 
         follow.serve(Path.cwd(), since, serve)
-        return
-    text = report.shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html)
-    log.tell(text, as_data=markdown or as_json or as_html)
+    else:
+        text = report.shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html)
+        log.tell(text, as_data=markdown or as_json or as_html)
 
 
 @app.command(rich_help_panel="Look")
@@ -322,11 +318,6 @@ def help(topic: Annotated[str, Argument(help="A page, or a command.")] = "") -> 
 @app.command(hidden=True)
 def mcp() -> None:
     """Give the agent that you talk to seven tools, by MCP on standard input and output."""
-    try:
-        from kern.cli import mcp
-    except ImportError as exc:
-        raise UsageError(
-            f"kern mcp needs version 2 of the MCP SDK, and Python finds no {exc.name}",
-            hint="pip install 'kern[mcp]'",
-        ) from None
+    from kern.cli import mcp
+
     mcp.serve()

@@ -22,6 +22,9 @@ def main() -> None:
         code = _complain(exc)
     except KeyboardInterrupt:
         code = 130
+    except ImportError as exc:
+        what = f"this needs an extra of kern's, of which Python finds no {exc.name} that fits"
+        code = _complain(UsageError(what, hint="pip install 'kern[mcp,dask]'"))
     except OSError as exc:
         where = f" {exc.filename}" if exc.filename else ""
         hint = "fix it, then run kern again: it resumes"

@@ -75,13 +75,8 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
         options.jobs = 1
     if not where:
         return fleet.run(site, options.jobs, console.of_worker)
-    try:
-        from kern.fleet.cluster import Cluster
-    except ModuleNotFoundError as exc:
-        raise UsageError(
-            f"a cluster needs dask, and Python finds no module {exc.name}",
-            hint="pip install 'kern[dask]', on each of its machines",
-        ) from None
+    from kern.fleet.cluster import Cluster
+
     cluster = Cluster(where, site.repo)
     cluster.connect()  # or its fault is told before anything begins
     with contextlib.closing(cluster):

@@ -20,12 +20,6 @@ from kern.stages import briefs, prompts
 from kern.stages.prompts import Prompt
 from kern.views import status
 
-_AFTER_ALL = {
-    Tier.DECOMPOSE: "all attempts failed, so the task is split into subtasks",
-    Tier.SKIP: "all attempts failed, so the task is skipped",
-    Tier.CONCLUDE: "all attempts failed, so the experiment ends and its lesson is kept",
-}
-
 
 def describe(folder: Path, options: Options, *, with_prompts: bool) -> str:
     repo, _, parsed, settings = preflight.prepare(folder)
@@ -72,7 +66,7 @@ def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
 def _task(task: Task, mode: Tier, do: table.Do, gates: Sequence[str]) -> Iterator[str]:
     yield f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})"
     attempt = f"attempt {task.spent(table.ATTEMPTS) + 1} of {table.ATTEMPTS}"
-    yield f"next:   {_AFTER_ALL.get(mode, attempt)}"
+    yield f"next:   {attempt if mode is Tier.IMPLEMENT else f'all attempts failed: {mode}'}"
     if do is not table.Do.SELECT:
         yield f"        it goes on with: {do}"
     for number, gate in enumerate(gates or ["none; commits will be unverified"]):

@@ -125,16 +125,13 @@ class Console:
         what = "" if command in name else f": {command}"
         self.say(f"{'landing: ' * self.now.many}{name}{when}{what}", HEAD)
 
-    def _sentence(self, record: Record, below: Sequence[str]) -> None:
+    def _sentence(self, record: Record, below: Sequence[str] = ()) -> None:
         first, *more = sentences.format_record(record, many=self.now.many)
         self.say(first, style_of(record))
         for line in (*below, *more):
             self.say(line)
-        if record["kind"] == "gate":
+        if record["kind"] == "gate" and "worker" not in record:
             self.now.workers.pop(0, None)
-        self._let_go(record)
-
-    def _let_go(self, record: Record) -> None:
         if self.stays and (record["kind"], record.get("did")) == ("stage", "end"):
             self.stays = False
             self.say("the first stage has answered: you may leave", GOOD)
@@ -144,8 +141,7 @@ class Console:
         self.now = self.past.add(record)
         kind = f"{record['kind']} {'red' if record.get('red') else record.get('did')}"
         if kind.startswith(_TOLD) and not self.now.repeats(record):
-            self.say(sentences.format_record(record, many=True)[0], style_of(record))
-        self._let_go(record)
+            self._sentence(record)
 
     # ------------------------------------------------------------ while something is at work
 

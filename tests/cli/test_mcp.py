@@ -112,8 +112,8 @@ def test_without_the_sdk_or_a_client_a_sentence_says_what_to_do(
     (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(name='mcp')\n")
     without = kern("mcp", env={"PYTHONPATH": f"{tmp_path}:{TOP}"}, started=True)
     assert without.err == (
-        "kern: kern mcp needs version 2 of the MCP SDK, and Python finds no mcp\n"
-        "  hint: pip install 'kern[mcp]'\n"
+        "kern: this needs an extra of kern's, of which Python finds no mcp that fits\n"
+        "  hint: pip install 'kern[mcp,dask]'\n"
     )
     code, said = on_terminal("mcp", cwd=repo)
     assert code == 2 and '{"command": "kern", "args": ["mcp"]}' in said

@@ -81,7 +81,7 @@ def test_a_pid_that_another_process_has_by_now_is_never_signalled(
     try:
         ran = kern("stop")
         assert ran.code == Exit.HELP_NEEDED
-        assert "a killed one" in ran.err
+        assert "no run in progress" in ran.err
     finally:
         assert stranger.communicate("lives")[0] == "lives"
     assert stranger.returncode == 0
