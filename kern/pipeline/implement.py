@@ -8,7 +8,6 @@ and collided with what others did is mended each time.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from kern import plain
@@ -51,14 +50,16 @@ def research(site: Site, at: Situation) -> None:
     reply, _ = attempt.ask(
         site, at, prompt, "research", fill, tree=tree, back=tree, red=required.red
     )
-    if reply.doubt and at.due is not Tier.SKIP:  # an attempt that came no further
+    if reply.doubt:  # an attempt that came no further, the second of which ends the task
         _retire_earlier(site, at)
         start = attempt.begin(site, at)
         refs.hold(site.repo, start, tree)
         why = f"research: {reply.doubt}"
-        _save(site, at, start, tree, reply, why, cause=Cause.FORM, time=began)
+        twice = any(why in note.text for note in task.of(Kind.ATTEMPT, Kind.SKIPPED))
+        last = twice or at.due is not Tier.IMPLEMENT
+        outcome = str(answer.broken(why, Tier.DECOMPOSE if last else at.due))
+        _save(site, at, start, tree, reply, outcome, cause=Cause.FORM, time=began)
         return
-    reply = replace(reply, fault=reply.fault or reply.doubt)
     if task.of(Kind.RESEARCH):  # of an earlier one
         site.documents.edit_task(
             key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH))
@@ -100,9 +101,10 @@ def implement(site: Site, at: Situation) -> None:
     tree, violation = _left(site, start)
     refs.hold(site.repo, start, tree)
     limits = "; ".join(filter(None, (*broken, violation)))
+    why = plain.line(limits or reply.fault or reply.doubt)
     late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
     _save(
-        *(site, at, start, tree, reply, limits or reply.fault or reply.doubt),
+        *(site, at, start, tree, reply, str(answer.broken(why, at.due)) if why else ""),
         told={one.id: one.text for one, _ in prompt.memory.chosen},
         acted=reply.acted,
         time=at.files[Stage.RESEARCH].time,
@@ -116,12 +118,10 @@ def _retire_earlier(site: Site, at: Situation) -> None:
 
 
 def _save(
-    site: Site, at: Situation, start: StartRef, tree: str, reply: Said, why: str, **facts: object
+    site: Site, at: Situation, start: StartRef, tree: str, reply: Said, outcome: str, **more: object
 ) -> None:
-    """stage2.json; `why` it is no success, whatever was answered."""
-    facts |= {"base": at.head.commit, "start": start.tree, "tree": tree}
-    if why:
-        facts["outcome"] = str(answer.broken(plain.line(why), at.due))
+    """stage2.json; its `outcome`, where that is settled whatever was answered."""
+    facts = {"base": at.head.commit, "start": start.tree, "tree": tree, "outcome": outcome, **more}
     save(site, reply, at.opened[0], Stage.IMPLEMENT, at.attempt, **facts)
 
 

@@ -119,23 +119,20 @@ def undo(site: Site, at: Situation) -> None:
 
 def release(site: Site, at: Situation) -> Settled:
     """A split, a skip, or a question: keep, put back, then let go."""
-    task = at.opened[1]
-    stage = Stage.IMPLEMENT if Stage.IMPLEMENT in at.files else Stage.RESEARCH
-    one, ref, asked = at.files[stage], "", at.facts.research is Code.NEEDS_ANSWER
-    if stage is Stage.IMPLEMENT:
-        asked = at.facts.saved is Saved.ASKED
-        ref = _keep(site, at, "-asked" if asked else "-stopped")
+    (_, task), facts, second = at.opened, at.facts, at.files.get(Stage.IMPLEMENT)
+    asked = facts.saved is Saved.ASKED or facts.research is Code.NEEDS_ANSWER
+    ref = _keep(site, at, "-asked" if asked else "-stopped") if second else ""
+    one = second or at.files[Stage.RESEARCH]
     if asked:
         line = notes.question(one.answer.reason, ref)
         return _let_go(site, at, Outcome.ASKED, one.answer.reason, line)
-    if at.facts.saved is Saved.DECOMPOSED:
+    if facts.saved is Saved.DECOMPOSED:
         titles = answer.subtasks(one.answer, task.text)
         return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", titles=titles)
-    if stage is Stage.IMPLEMENT:
+    if second:
         return _skip(site, at, one.decision.reason, exhausted=at.due is not Tier.IMPLEMENT)
-    if at.due is Tier.SKIP and at.facts.research is Code.READY:
-        last = task.of(Kind.ATTEMPT)[-1].text
-        reason = f"{task.spent(0)} attempts failed, the last: {last}"
+    if at.due is Tier.SKIP and facts.research is Code.READY:
+        reason = f"{task.spent(0)} attempts failed, the last: {task.of(Kind.ATTEMPT)[-1].text}"
         return _skip(site, at, reason, exhausted=True)
     ends = (project.known(site, one, at.head.commit) for one in project.checks(site, task).gates)
     idle = not one.fault and not any(was and was.red for was in ends)
