@@ -65,7 +65,6 @@ class RunEnded(Event):
     stopped: str = ""  # by a person's request: why, and where the next run goes on
     questions: tuple[Record, ...] = ()  # that wait for an answer
     needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
-    held: tuple[Need, ...] = ()  # those that a person holds
     called: str = "kern"  # what the next run is begun with
     night: Sequence[Mapping[str, Any]] = ()  # the journal's records since the evening's first run
 

@@ -135,7 +135,6 @@ class History(Story):
     runs: dict[str, Run] = field(default_factory=dict)
     tasks: dict[str, Task] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()  # as SPEC.md has it now, whatever the journal tells
-    held: tuple[Need, ...] = ()  # by a person
 
     def ended(self, *outcomes: str) -> list[Task]:
         return [task for task in self.tasks.values() if task.outcome in outcomes]

@@ -21,7 +21,6 @@ def summary(history: History) -> dict[str, Any]:
         "tasks": [of_task(task) for task in history.tasks.values()],
         "done": len(history.done),
         "needs": [need._asdict() for need in history.needs],
-        "held": [need._asdict() for need in history.held],
         **history.figures,
         "review": [*review(history)],
     }

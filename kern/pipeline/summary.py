@@ -67,7 +67,7 @@ def ended(
     done = [one for one in settled if one.outcome is Outcome.DONE]
     last = {one.key: one for one in settled if one.key not in ticked}.values()
     failed = [one for one in last if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED)]
-    questions, needs, holds = notes.waiting(spec), order.needs(spec), order.holds(spec)
+    questions, needs = notes.waiting(spec), order.needs(spec)
     stuck = () if error or order.select(spec) else _stuck(spec)
     unfinished = bool(failed or stuck or questions)
     exit_code = getattr(error, "exit_code", 1) if error else int(unfinished)
@@ -78,7 +78,6 @@ def ended(
         done=tuple((one.task, one.commit) for one in done),
         needs_help=tuple((one.task, one.detail) for one in failed),
         needs=needs,
-        held=holds,
         stuck=stuck,
         questions=questions,
         cost=caller.cost,

@@ -230,22 +230,9 @@ def needs(spec: Spec) -> tuple[Need, ...]:
     """The tasks that a person can help on, each once, in file order."""
     return tuple(
         Need(number, task.line, task.text, notes.without_ref(need), do)
-        for number, task, _, do, need in _pending(spec)
-        if need and task.notes
+        for number, task, _, do, need in waits(spec)
+        if need and task.notes and task.marker is Marker.PENDING
     )
-
-
-def holds(spec: Spec) -> tuple[Need, ...]:
-    """The tasks that a person holds: a decision, so nothing is asked of anybody."""
-    return tuple(
-        Need(number, task.line, task.text, why.partition(": ")[2], do)
-        for number, task, why, do, need in _pending(spec)
-        if task.of(Kind.HELD) and not need
-    )
-
-
-def _pending(spec: Spec) -> list[Wait]:
-    return [wait for wait in waits(spec) if wait.task.marker is Marker.PENDING]
 
 
 def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:

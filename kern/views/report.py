@@ -55,7 +55,7 @@ def _stand(project: Repo, history: History) -> None:
     parsed = parse("")
     with contextlib.suppress(KernError):
         parsed = Documents(project.root).spec()[1]
-    history.needs, history.held = order.needs(parsed), order.holds(parsed)
+    history.needs = order.needs(parsed)
     for one in parsed.tasks:
         if task := history.tasks.get(one.text):
             answered = one.of(Kind.ANSWER) and not notes.pending(one)

@@ -54,7 +54,6 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "run": run and _run(run, on=on),
         "resume": str(table.resume(at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
-        "held": [need._asdict() for need in order.holds(parsed)],
         "tasks": [*_tasks(parsed, past)],
         "diagnostics": [{"line": one.line, "message": one.message} for one in parsed.diagnostics],
     }
@@ -116,9 +115,8 @@ def lines(state: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
         yield f"and {state['to_do']['done']} that are done: kern status --all"
     if not tasks and not state["diagnostics"]:
         yield f'no task in {SPEC} yet: kern add "what is to be done"'
-    sections = {"needs you": state["help"], "held": state["held"]}
-    rows = {title: (summary.need(Need(**one)) for one in sections[title]) for title in sections}
-    yield from (text for text, _ in summary.sections(rows))
+    needs = (summary.need(Need(**one)) for one in state["help"])
+    yield from (text for text, _ in summary.sections({"needs you": needs}))
     for fault in state["diagnostics"]:
         yield f"line {fault['line']}: {plain.line(fault['message'])}"
     yield from ("", f"run files: {state['folder']}")
@@ -128,8 +126,7 @@ def _counts(state: Mapping[str, Any]) -> str:
     counts, apart = state["to_do"], sum(bool(one["worker"]) for one in state["workers"])
     pending = max(counts["pending"] - apart, 0)  # SPEC.md does not tell of workers
     text = f"{counts['done']} done, {counts['active'] + apart} in progress, {pending} pending"
-    more = {"need you": len(state["help"]), "held": len(state["held"])}
-    return text + "".join(f", {count} {what}" for what, count in more.items() if count)
+    return text + f", {len(state['help'])} need you" * bool(state["help"])
 
 
 def _under_way(state: Mapping[str, Any]) -> Iterator[str]:

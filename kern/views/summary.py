@@ -25,8 +25,7 @@ def lines(end: RunEnded) -> Iterator[Row]:
     night = fold(end.night)
     runs = [*night.runs.values()]
     own = fold(runs[-1].records) if runs else night
-    for history in (night, own):
-        history.needs, history.held = end.needs, end.held
+    night.needs = own.needs = end.needs
     worst = end.needs or end.interrupted or _unproven(night.done)
     yield "", ""
     yield _headline(own, end), f"{HEAD} {NOTICE}" if worst else HEAD
@@ -50,7 +49,6 @@ def _headline(history: History, end: RunEnded | None = None) -> str:
     counts = {
         f"{plain.count(tried, 'experiment')} did not work": tried,
         f"{len(history.needs)} need you": history.needs,
-        f"{len(history.held)} held": history.held,
         f"{bare} {UNVERIFIED}": bare,
     }
     rows = [f"{ready} done", *(text for text, count in counts.items() if count)]
@@ -70,7 +68,7 @@ def following(end: RunEnded) -> str:
     if end.stopped or end.interrupted:
         return end.stopped
     still = end.record["open"] or 0
-    free = still - len(end.needs) - len(end.held)
+    free = still - len(end.needs)
     if free > 0 and not end.stuck:
         tasks = "task" if free == 1 else "tasks"
         return f"next: {end.called} {free} takes the other open {tasks}"
@@ -100,7 +98,6 @@ def _body(history: History, *, full: bool = False) -> Iterator[Row]:
     parts: dict[str, Iterable[Row]] = {
         "Look at this": _looks(history),
         "Needs you": map(need, history.needs),
-        "Held": map(need, history.held),
         "Done": _done(done),
         "Tried, did not work": _rows(one.task for one in history.ended("concluded")),
         "Split into subtasks": _rows(one.task for one in history.ended("decomposed")),
@@ -108,7 +105,7 @@ def _body(history: History, *, full: bool = False) -> Iterator[Row]:
         "Runs that ended early": _errors(history, full=full),
     }
     if full:
-        needy = {one.task for one in (*history.needs, *history.held)}
+        needy = {one.task for one in history.needs}
         left = (one for one in history.tasks.values() if one.open and one.task not in needy)
         parts |= {
             "Open": _rows(f"{one.task}: {one.state}" for one in left),
