@@ -39,6 +39,7 @@ class Room:
         self.env = {f"GIT_{name}": str(path) for name, path in places}
         self.over = self.place / "over"  # what children write over the ignored folders
         self.own: tuple[str, ...] = (*DOCUMENTS, ".kern")  # in no candidate
+        self._staged = ""  # the tree of the index, which no child can write
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
         self._submodules = submodules.listed(home)  # what an agent adds may obey it
 
@@ -81,33 +82,43 @@ class Room:
         with self.repo.private_index(self.index) as env:
             return self.repo.added({**self.env, **env}, there)
 
+    def follow(self, tree: str) -> None:
+        """Its index, to a tree of which the files are to follow, or show nothing to an agent."""
+        was, self._staged = self._staged or self.repo.text("write-tree", env=self.env), ""
+        change = self.repo.changed(was, tree)
+        self.repo.update_index({path: new for path, (_, new) in change.items()}, self.env)
+        self._staged = tree
+
     def _read(self, tree: str) -> tuple[list[str], set[str]]:
         """What git says of what else was there, and what it wrote."""
-        self.tree.mkdir(parents=True, exist_ok=True)
         self.index.with_name("index.lock").unlink(missing_ok=True)  # of a git that was killed
-        fresh = not self.index.exists()
+        if not self.index.exists():
+            return [], self._begin(tree)
         try:
+            self._remove_young()
+            self.follow(tree)
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
-            if not fresh:
-                self._remove_young()
             look = ("diff-files", "-z", "--name-only")  # what a child has merely touched as well
-            if touched := self.repo.paths(*_EXACTLY, *look, env=self.env):
+            if written := self.repo.paths(*_EXACTLY, *look, env=self.env):
                 anew = (*_EXACTLY, "checkout-index", "--force", "--index", "-z", "--stdin")
-                self.repo.git(*anew, stdin=os.fsencode("\0".join(touched)), env=self.env)
-            was = self.repo.text("write-tree", env=self.env)
-            if was != tree:  # where --reset would look at all files once more
-                self.repo.git(*_EXACTLY, "read-tree", "-m", "-u", was, tree, env=self.env)
-        except (GitFailed, OSError):
-            if fresh:
-                raise
-            workspace.remove(self.tree)  # with what is closed to git
+                self.repo.git(*anew, stdin=os.fsencode("\0".join(written)), env=self.env)
+        except (GitFailed, OSError):  # at what is closed to git
             self.index.unlink()
-            return self._read(tree)
+            return [], self._begin(tree)
+        return out.splitlines(), {*written}
+
+    def _begin(self, tree: str) -> set[str]:
+        workspace.remove(self.tree)
+        self.tree.mkdir(parents=True)
+        self._staged = ""
+        empty = self.repo.text("write-tree", env=self.env)
+        self.repo.git("read-tree", "-m", "-u", empty, tree, env=self.env)
         if self.repo.is_set("core.sparsecheckout"):  # what a task changes outside of it
             new = self.repo.git("diff-tree", "-r", "-z", "--name-only", "HEAD", tree)
             whole = ("checkout-index", "-q", "--ignore-skip-worktree-bits", "-z", "--stdin")
             self.repo.run(*whole, stdin=new, env=self.env)
-        return out.splitlines(), {*touched, *self.repo.changed(was, tree)}
+        self._staged = tree
+        return {*self.repo.changed(empty, tree)}
 
     def _remove_young(self) -> None:
         """What a child has changed since the last filling, of what that wrote: git knows a file by
@@ -141,8 +152,6 @@ class Room:
                 with self.recent.open("ab") as file:
                     file.write(b"\0" + names)
                 self.repo.run(*_EXACTLY, "update-index", "-z", "--stdin", stdin=names, env=self.env)
-            # The next one names these as well, whatever they are like by then.
-            self.home.update_index(dict.fromkeys(edited), now)
             with contextlib.suppress(FileNotFoundError):  # of a clone that has checked out nothing
                 os.replace(now["GIT_INDEX_FILE"], self.seen)
         os.utime(self.index)  # which git leaves as it is where the second is the same

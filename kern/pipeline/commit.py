@@ -115,7 +115,8 @@ def _wording(site: Site, at: Situation, tree: str, before: Checked) -> str:
     if third is None or before.refused:
         output = before.output[-_MOST_OUTPUT:] or "it said nothing"
         why = f"the {before.refused} hook refused it: {output}" if before.refused else ""
-        form, fill = site.templates[Stage.COMMIT], partial(site.rooms.for_proof, tree, at.head)
+        form = site.templates[Stage.COMMIT]
+        fill = partial(site.rooms.for_proof, tree, at.head, writes=False)
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
         env = process.reflog(site.caller.run)
         reply, _ = attempt.ask(site, at, prompt, "the commit stage", fill, tree=tree, env=env)

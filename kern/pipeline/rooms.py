@@ -30,7 +30,7 @@ class Rooms:
     place: InPlace | None = None  # the person's tree, where a run works in it
     layers: list[Path] = field(default_factory=list)  # the newest first
     _installed: Path = field(init=False)  # by the task's agent, into ignored folders
-    _pristine: str = ""  # the tree that it holds, where no agent could write there since
+    _pristine: str = ""  # what it holds beside kern's documents, where no child could write since
     _left: Path = field(init=False)  # a list of what else it made that git ignores
 
     def __post_init__(self) -> None:
@@ -49,11 +49,14 @@ class Rooms:
 
     def for_agent(self, tree: str, head: Head, *, writes: bool = True) -> wall.Room | None:
         """With that tree and nothing of an earlier attempt; None: in place."""
-        if tree != self._pristine:
+        bare = self.repo.bare(tree)
+        if bare == self._pristine:
+            self.room.follow(tree)  # of the documents an agent sees the person's
+        else:
             self.work.fill(tree, proves=False)
         if not self.mounted:
             return None
-        self._pristine = "" if writes else tree
+        self._pristine = "" if writes else bare
         workspace.remove(self._installed)
         self._left.unlink(missing_ok=True)
         for name in DOCUMENTS:
@@ -61,7 +64,9 @@ class Rooms:
                 self.room.make_place(name)
         return self._seen(head, self._installed, *self.layers)
 
-    def for_proof(self, tree: str, head: Head, *, mounted: bool = True) -> wall.Room | None:
+    def for_proof(
+        self, tree: str, head: Head, *, mounted: bool = True, writes: bool = True
+    ) -> wall.Room | None:
         """With exactly that tree, and what the agent put into ignored folders; None: in place,
         where a gate must run that may not be `mounted`.
         """
@@ -72,6 +77,7 @@ class Rooms:
         room, left = self.room, self.room.fill(tree)
         if not self.mounted:  # git's folder is the worker's own
             return wall.Room(room.tree, room.index, room.over, room.mounts)
+        self._pristine = "" if writes else self.repo.bare(tree)
         if not self._left.exists():  # since then it is a gate's
             self._left.write_bytes(os.fsencode("\0".join(left)))
         return self._seen(head, room.over, self._installed, *self.layers)

@@ -201,8 +201,8 @@ def judge(site: Site, criterion: str, task: Task, tree: str, head: str, doubt: s
                 prompt,
                 task=task.text,
                 attempt=task.attempts + 1,
-                room=site.rooms.for_proof(tree, at_head),
-                again=lambda: site.rooms.for_proof(tree, at_head),
+                room=site.rooms.for_proof(tree, at_head, writes=False),
+                again=lambda: site.rooms.for_proof(tree, at_head, writes=False),
             )
         judges.append(answer.judged(criterion, reply.fault or reply.reply.text))
         site.sink(events.gate_ended(judges[-1]))
