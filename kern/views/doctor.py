@@ -5,7 +5,7 @@ check is a function that yields what it looked at, or raises what is wrong.
 import contextlib
 import platform
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from kern.pipeline import agents, inside, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox.means import Means
 from kern.spec import notes
-from kern.spec.parse import Spec
 from kern.stages import prompts
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
@@ -43,10 +42,6 @@ class Here:
     def settings(self) -> Settings:
         return preflight.settings(self.repo, place.documents(self.repo))
 
-    @property
-    def spec(self) -> Spec:
-        return preflight.tasks(self.repo, place.documents(self.repo))
-
     @cached_property
     def forms(self) -> dict[Any, prompts.Template]:
         return prompts.templates(self.repo.root, self.settings)
@@ -60,8 +55,10 @@ class Here:
 
 
 def examine(folder: Path) -> list[dict[str, Any]]:
-    here, rows = Here(folder), list[dict[str, Any]]()
-    for name, look in _CHECKS.items():
+    """Each group as far as to its first fault."""
+    here, version = Here(folder), f"{__version__}, Python {platform.python_version()}"
+    rows = [_row(Check("kern", f"{version} ({sys.executable})"))]
+    for name, look in (("project", _project), ("agent", _agents), ("sandbox", _sandbox)):
         checks: list[Check] = []
         try:
             checks.extend(look(here))
@@ -90,13 +87,23 @@ def lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "no run can begin" if PROBLEM in marks else end
 
 
-def _kern(here: Here) -> Iterator[Check]:
-    yield Check("kern", f"{__version__}, Python {platform.python_version()} ({sys.executable})")
-
-
-def _repository(here: Here) -> Iterator[Check]:
-    yield Check("repository", str(here.repo.root))
-    yield from preflight.of_repository(here.repo)
+def _project(here: Here) -> Iterator[Check]:
+    """Where it is, what this repository makes kern run, and its tasks."""
+    repo = here.repo
+    yield Check("repository", str(repo.root))
+    yield from preflight.of_repository(repo)
+    documents, settings = place.documents(repo), here.settings
+    commands, advice = notes.commands(documents.spec()[1], settings), ""
+    lines = ["this repository makes kern run:", *commands] if commands else []
+    if not settings.gates:
+        lines.insert(0, "no gates: commits are unverified, but for tasks with gates of their own")
+        advice = "kern init finds this project's checks: kern help settings"
+    yield Check(FILE, "\n".join(lines), advice=advice)
+    if settings.hidden is not None:
+        yield Check("hidden gate", "there is one")
+    by = {role: form.by.label(protocol.DEFAULT) for role, form in here.forms.items()}
+    yield Check("prompts", models.format_models(by))
+    yield Check(SPEC, plain.count(len(preflight.tasks(repo, documents).tasks), "task"))
 
 
 def _agents(here: Here) -> Iterator[Check]:
@@ -118,27 +125,6 @@ def _agents(here: Here) -> Iterator[Check]:
             yield agents.login(agent, there.detail)
 
 
-def _tasks(here: Here) -> Iterator[Check]:
-    yield Check(SPEC, plain.count(len(here.spec.tasks), "task"))
-
-
-def _gates(here: Here) -> Iterator[Check]:
-    """What this repository makes kern run."""
-    commands, advice = notes.commands(here.spec, here.settings), ""
-    lines = ["this repository makes kern run:", *commands] if commands else []
-    if not here.settings.gates:
-        lines.insert(0, "no gates: commits are unverified, but for tasks with gates of their own")
-        advice = "kern init finds this project's checks: kern help settings"
-    yield Check(FILE, "\n".join(lines), advice=advice)
-    if here.settings.hidden is not None:
-        yield Check("hidden gate", "there is one")
-
-
-def _prompts(here: Here) -> Iterator[Check]:
-    by = {role: form.by.label(protocol.DEFAULT) for role, form in here.forms.items()}
-    yield Check("prompts", models.format_models(by))
-
-
 def _sandbox(here: Here) -> Iterator[Check]:
     """Which sandbox there is, and what an agent has in it."""
     repo = here.repo
@@ -158,9 +144,3 @@ def _sandbox(here: Here) -> Iterator[Check]:
             yield from inside.checks(sandbox, program)
             if not trust.unseen(repo, program.agent.asks):
                 yield from inside.login(sandbox, program)
-
-
-_CHECKS: dict[str, Callable[[Here], Iterator[Check]]] = {
-    **{"kern": _kern, "repository": _repository, SPEC: _tasks, FILE: _gates},
-    **{"prompts": _prompts, "agent": _agents, "sandbox": _sandbox},
-}

@@ -54,7 +54,7 @@ def test_a_problem_ends_with_2(repo: Path, kern: Kern) -> None:
     ran = kern("doctor")
     assert ran.code == 2
     assert re.search(
-        r"^problem  kern.toml: kern.toml is not valid TOML.*\n         fix: ", ran.out, re.M
+        r"^problem  project: kern.toml is not valid TOML.*\n         fix: ", ran.out, re.M
     )
     assert ran.out.endswith("\nno run can begin\n")
     (repo / "kern.toml").unlink()
@@ -64,5 +64,5 @@ def test_a_problem_ends_with_2(repo: Path, kern: Kern) -> None:
     assert found["kern.toml"]["mark"] == "warning"
     (repo / ".kern" / "prompts").mkdir(parents=True)
     (repo / ".kern" / "prompts" / "1_research.md").write_text("---\nmodel: opus\n---\nLook.\n")
-    assert (bad := rows(kern)["prompts"])["mark"] == "problem"
+    assert (bad := rows(kern)["project"])["mark"] == "problem"
     assert "1_research.md lacks the placeholder" in bad["detail"]
