@@ -52,6 +52,7 @@ tempfile.gettempdir()  # known from now on: where a test's own TMPDIR leads goes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="see tests/agents/test_recorded.py")
     parser.addoption("--bless", action="store_true", help="write the ends of stories into tables")
 
 

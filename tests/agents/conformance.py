@@ -8,12 +8,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern.agents import places, protocol
-from kern.agents.protocol import Agent, Answer, Program
+from kern.agents.protocol import Agent, Answer, Ended, Program
+from kern.agents.transcript import Object
 from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Event
@@ -293,8 +294,20 @@ class Talk:
     fault: str = ""
     again: str = ""
     error: KernError | None = None
-    transcript: str = ""
     acts: tuple[str, ...] = ()  # calls that were shown while it ran
+    objects: list[Object] = field(default_factory=list)  # that it printed
+    ended: Ended | None = None
+
+
+LAST: list[Talk] = []
+
+
+def taped(agent: Agent, talk: Talk) -> Agent:
+    def read(objects: Iterable[Object], ended: Ended) -> Answer:
+        talk.objects, talk.ended = [*objects], ended
+        return agent.read(talk.objects, ended)
+
+    return replace(agent, read=read)
 
 
 def ask(
@@ -309,6 +322,8 @@ def ask(
 ) -> Talk:
     """One call by kern, as a stage makes it, but for another try. `most`: seconds."""
     events: list[Event] = []
+    talk = Talk()
+    LAST[:] = [talk]
     (root.parent / "scratch").mkdir(exist_ok=True)
     caller = Caller(
         root=root,
@@ -319,12 +334,11 @@ def ask(
         sleep=pause,
         tick=tick,
         scratch=root.parent / "scratch",
-        programs={cli.name: Program(cli.agent, cli.binary)},
+        programs={cli.name: Program(taped(cli.agent, talk), cli.binary)},
         hold=held(cli, root) if cli.agent.unheld and role is not Stage.IMPLEMENT else unheld,
     )
     by = Choice(cli.model, agent=cli.name)
     prompt = Prompt(role, (by,), text or heading(role), contract)
-    talk = Talk()
     try:
         said = caller.call(prompt, task="add a greeting", attempt=1, again=lambda: False)
         talk.reply, talk.fault = (said.reply, said.fault) if said else (None, "")
@@ -335,8 +349,6 @@ def ask(
     rows = [one.record for one in events]
     talk.again = next((one["reason"] for one in rows if one["kind"] == "retry"), "")
     talk.acts = tuple(call for one in rows if one["kind"] == "act" for call in one["calls"])
-    place = caller.scope.transcript(role)
-    talk.transcript = place.read_text(errors="replace") if place.exists() else ""
     return talk
 
 

@@ -139,17 +139,14 @@ def failure(
 
 
 PERMANENT = [
-    (401, "authentication_failed", "Invalid API key · Fix external API key", "log"),
     (401, "authentication_failed", "Failed to authenticate. API Error: 401 expired", "log"),
     (None, "authentication_failed", "Not logged in · Please run /login", "log"),
     (None, "", "Not logged in · Please run /login", "log"),
     (400, "unknown", "API Error: 400 bad request", ""),
     (422, "", "API Error: 422 unprocessable", ""),
     (400, "billing_error", "Credit balance is too low", ""),
-    (404, "model_not_found", "There's an issue with the selected model (opus9)", "model"),
 ]
 UNFIT = [
-    (400, "invalid_request", "Prompt is too long · 250000 tokens", "prompt_too_long"),
     (None, "", "Prompt is too long", "blocking_limit"),
     (413, "", "Request too large (max 32MB)", "image_error"),
     (413, "", "Request too large", "api_error"),

@@ -14,14 +14,15 @@ import psutil
 import pytest
 
 from kern.errors import KernError, LimitReached
-from kern.model import Role, Stage
+from kern.model import Aide, Role, Stage
 from kern.system.process import marked
-from tests.agents.conformance import CLIS, Cli, ask
+from tests.agents import test_recorded
+from tests.agents.conformance import CLIS, LAST, Cli, ask
 from tests.conftest import Git, wait_for
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
 pytestmark = pytest.mark.real
-READERS = (Stage.RESEARCH, Stage.COMMIT)  # no other that reads has a tool that neither has
+READERS: list[Role] = [Stage.COMMIT, *Aide]  # none has a tool that research has not
 Serve = Callable[..., ScriptedServer]
 
 
@@ -31,6 +32,19 @@ def cli(request: pytest.FixtureRequest) -> Cli:
     if not found.binary:
         pytest.skip(f"KERN_TEST_{found.name.upper()} names no {found.name} binary")
     return found
+
+
+@pytest.fixture(autouse=True)
+def recorded(cli: Cli, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Faults that this very version is known to tell so are not asked for again."""
+    case, records = request.node.name, request.config.getoption("--record")
+    known = case in {head["case"] for head, _ in test_recorded.cases(test_recorded.file(cli))}
+    if known and not records and request.node.get_closest_marker("fault"):
+        pytest.skip(f"{test_recorded.file(cli).name} holds it")
+    LAST.clear()
+    yield
+    if records and LAST and LAST[0].ended and test_recorded.version(cli):
+        test_recorded.write(cli, case, LAST[0])
 
 
 @pytest.fixture
@@ -92,12 +106,16 @@ def test_research_reads_and_answers_whatever_letters_its_prompt_has(
 
 
 def test_implement_changes_files_and_runs_commands(
-    cli: Cli, serve: Serve, repo: Path, git: Git
+    cli: Cli, serve: Serve, repo: Path, tmp_path: Path
 ) -> None:
-    """It does not read what a person's own agents are told of kern."""
+    """It obeys the project, so that what research must not fall into are traps; it does not read
+    what a person's own agents are told of kern.
+    """
+    sprung = tmp_path / "sprung"
+    cli.planted(repo, f"echo x >> {sprung}")
     for name in ("AGENTS.md", ".claude/skills/kern/SKILL.md"):
         (repo / name).parent.mkdir(parents=True, exist_ok=True)
-        (repo / name).write_text("---\nname: kern\ndescription: TRAPPED\n---\nTRAPPED\n")
+        (repo / name).write_text("---\nname: kern\ndescription: WAYLAID\n---\nWAYLAID\n")
     server = serve(
         implement=[
             use("Write", file_path=str(repo / "new.txt"), content="new\n"),
@@ -115,12 +133,13 @@ def test_implement_changes_files_and_runs_commands(
     assert (repo / "made.txt").read_text() == "made"
     assert (repo / "a.txt").read_text().startswith("one\n2\n")
     assert left_over(repo) == []
-    assert "TRAPPED" not in json.dumps([one.body for one in server.requests])
+    assert sprung.exists() is cli.obeys
+    assert "WAYLAID" not in json.dumps([one.body for one in server.requests])
     if cli.agent.guidance:
         (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
         server = serve(implement=[say("ok")])
         assert ask(cli, repo, Stage.IMPLEMENT).reply
-        assert "TRAPPED" in json.dumps([one.body for one in server.requests]), "it names it"
+        assert "WAYLAID" in json.dumps([one.body for one in server.requests]), "it names it"
 
 
 # -------------------------------------------------------------------- limits
@@ -136,11 +155,12 @@ git push
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("role", READERS)
 def test_a_role_that_reads_changes_nothing_and_obeys_nothing_of_the_repository(
-    cli: Cli, serve: Serve, repo: Path, tmp_path: Path, git: Git, role: Role
+    cli: Cli, serve: Serve, repo: Path, tmp_path: Path, git: Git
 ) -> None:
     """And it sees the working tree alone."""
+    offered = {*cli.agent.offers(Stage.RESEARCH)}
+    assert all({*cli.agent.offers(role)} <= offered for role in READERS)
     sprung, secret = tmp_path / "sprung", tmp_path / "secret.txt"
     secret.write_text("s3cret-words\n")
     cli.planted(repo, f"echo x >> {sprung}")
@@ -154,8 +174,8 @@ def test_a_role_that_reads_changes_nothing_and_obeys_nothing_of_the_repository(
         *(use("Read", file_path=one) for one in paths),
     ]
     before = state(git)
-    server = serve(**{role.value: [*calls, say("ok")]})
-    talk = ask(cli, repo, role)
+    server = serve(research=[*calls, say("ok")])
+    talk = ask(cli, repo, Stage.RESEARCH)
     assert state(git) == before
     assert talk.reply, talk
     assert talk.reply.text == "ok"
@@ -165,19 +185,10 @@ def test_a_role_that_reads_changes_nothing_and_obeys_nothing_of_the_repository(
     assert any("s3cret-words" in one for one in asked) is bool(cli.reads_outside)
 
 
-def test_the_traps_are_some_where_the_project_counts(
-    cli: Cli, serve: Serve, repo: Path, tmp_path: Path
-) -> None:
-    sprung = tmp_path / "sprung"
-    cli.planted(repo, f"echo x >> {sprung}")
-    serve(implement=[bash("true"), say("ok")])
-    assert ask(cli, repo, Stage.IMPLEMENT).reply
-    assert sprung.exists() is cli.obeys
-
-
 # -------------------------------------------------------------------- faults
 
 
+@pytest.mark.fault
 def test_a_key_that_is_refused_says_how_to_log_in(cli: Cli, serve: Serve, repo: Path) -> None:
     serve(research=[{"status": 401, "message": "Invalid API key"}])
     talk = ask(cli, repo, Stage.RESEARCH)
@@ -186,6 +197,7 @@ def test_a_key_that_is_refused_says_how_to_log_in(cli: Cli, serve: Serve, repo: 
     assert talk.error.hint == cli.agent.login
 
 
+@pytest.mark.fault
 def test_a_model_that_is_not_there_is_named(cli: Cli, serve: Serve, repo: Path) -> None:
     serve(research=[{"status": 404, "message": "The model `small` does not exist"}])
     talk = ask(cli, repo, Stage.RESEARCH)
@@ -193,6 +205,7 @@ def test_a_model_that_is_not_there_is_named(cli: Cli, serve: Serve, repo: Path) 
     assert f"{cli.name} does not know the model" in str(talk.error)
 
 
+@pytest.mark.fault
 def test_a_limit_ends_the_call_at_once(cli: Cli, serve: Serve, repo: Path) -> None:
     serve(research=[cli.limit])
     talk = ask(cli, repo, Stage.RESEARCH)
@@ -200,6 +213,7 @@ def test_a_limit_ends_the_call_at_once(cli: Cli, serve: Serve, repo: Path) -> No
     assert left_over(repo) == []
 
 
+@pytest.mark.fault
 def test_a_server_that_fails_is_worth_another_try(cli: Cli, serve: Serve, repo: Path) -> None:
     soon = {"retry-after-ms": "10"}  # opencode asks five times more by itself
     serve(research=[{"status": 503, "message": "Overloaded", "headers": soon}])
@@ -207,12 +221,14 @@ def test_a_server_that_fails_is_worth_another_try(cli: Cli, serve: Serve, repo: 
     assert talk.again, talk
 
 
+@pytest.mark.fault
 def test_a_full_context_is_no_outage(cli: Cli, serve: Serve, repo: Path) -> None:
     serve(research=[{"status": 400, "message": cli.full}])
     talk = ask(cli, repo, Stage.RESEARCH)
     assert (talk.reply is not None) if cli.compacts else "context is full" in talk.fault, talk
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("turn", [{"raw": "<html>hello</html>"}, {"drop": "data: {"}])
 def test_an_answer_that_is_none_is_worth_another_try(
     cli: Cli, serve: Serve, repo: Path, turn: Turn
@@ -240,6 +256,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
     assert (repo / "begun").exists()
 
 
+@pytest.mark.parametrize("cli", ["claude"], indirect=True)
 def test_one_that_is_killed_leaves_nothing_behind(cli: Cli, serve: Serve, repo: Path) -> None:
     serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
     before = {*psutil.Process().children()}

@@ -2,9 +2,10 @@
 
 A story whose row says `crash` is watched once. Then it begins anew for moments of it: just before a
 durable write, where kern is killed, and in a call of an agent, which does its work and then kills
-kern. A write by the same functions of kern is killed once, in the first of the stories that come to
-it. For what else `crash` names (SIGINT, SIGTERM, ENOSPC, EIO) a few moments are picked. What holds
-at every moment is looked at, then kern is typed, for one task each, until the end is there.
+kern. A write by the same functions of kern, the INNERMOST, is killed once, in the first of the
+stories that come to it. For what else `crash` names (SIGINT, SIGTERM, ENOSPC, EIO) a few moments
+are picked. What holds at every moment is looked at, then kern is typed, for one task each, until
+the end is there.
 """
 
 import fcntl
@@ -39,7 +40,7 @@ ROWS = dict(sorted(ROWS.items(), key=lambda item: length(item[1])))
 MOST_RUNS = 4
 # Of a story, with each thing but a kill. With KERN_TEST_CRASH=all all moments are tried, of kills
 # as well.
-MOMENTS = 4
+MOMENTS, INNERMOST = 4, 4
 ALL = os.environ.get("KERN_TEST_CRASH") == "all"
 # What the next kern keeps of work whose answer was never saved.
 KEPT = re.compile(
@@ -89,7 +90,7 @@ class Event:
         """
         name = "no" if self.name.startswith("no ") else re.sub(TASK, "TASK", self.name)
         mode = mode if self.name.startswith(("git ", "update ", "delete ")) else ""
-        return f"{mode} {re.sub(NUMBER, '', name)} {self.site}"
+        return f"{mode} {re.sub(NUMBER, '', name)} {' '.join(self.site.split()[:INNERMOST])}"
 
 
 def cases(name: str, row: Row, events: Sequence[Event], claims: Path) -> list[Case]:
