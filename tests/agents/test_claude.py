@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,6 @@ from kern.agents.protocol import (
     Unusable,
 )
 from kern.model import Stage
-from tests.conftest import Fake, Kern
-from tests.sandbox.test_wall import needs_bwrap
 
 STAGES = list(Stage)
 RESULT: dict[str, Any] = {
@@ -153,7 +150,6 @@ UNFIT = [
     (None, "max_output_tokens", "API Error: Claude's response exceeded the maximum", "completed"),
 ]
 TRANSIENT = [
-    (429, "rate_limit", "API Error: Request rejected (429) · slow down"),
     (
         429,
         "rate_limit",
@@ -161,7 +157,6 @@ TRANSIENT = [
     ),
     (408, "", "API Error: 408 timed out"),
     (500, "server_error", "API Error: 500 Internal server error"),
-    (529, "server_error", "API Error: 529 Overloaded. This is a server-side issue"),
     (None, "server_error", "API Error: Unable to connect to API (ConnectionRefused)"),
     (None, "", "Request timed out"),
     (None, "", "something never seen before"),
@@ -243,22 +238,3 @@ def test_other_ends(fields: dict[str, Any], kind: type, words: str) -> None:
     assert type(found) is kind
     assert words in found.message
     assert found.answer, "what it cost counts"
-
-
-@needs_bwrap
-def test_a_key_that_the_sandbox_hides_is_told_before_the_run(
-    kern: Kern, repo: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = Path.home() / ".password-store/key"
-    key.parent.mkdir(parents=True)
-    key.write_text("k\n")
-    settings = fake.folder / "settings.json"
-    settings.write_text(json.dumps({"apiKeyHelper": "cat ~/.password-store/key"}))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(fake.folder))
-    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
-    ran = kern("1", "0")
-    assert ran.code == 2, ran.said
-    assert "claude gets no key in the sandbox: cat ~/.password-store/key" in ran.err
-    assert not fake.calls
-    settings.write_text(json.dumps({"apiKeyHelper": "echo k"}))
-    assert "gets no key" not in kern("1", "0").said

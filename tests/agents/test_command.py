@@ -67,7 +67,6 @@ def test_json_that_says_something_else_belongs_to_the_answer(last: str) -> None:
         (USAGE, Ended(0), TryAgain, "llm exited 0 without an answer"),
         (b"Half", Ended(3, "boom\n"), TryAgain, "llm exited 3 without an answer: boom"),
         (b"", Ended(1, "Error: 401 bad key"), protocol.Unusable, "llm is not logged in: "),
-        (b"", Ended(1, "Error: unknown model x"), protocol.Unusable, "llm does not know the model"),
         (b"", Ended(1, "You have hit your usage limit"), AtLimit, "You have hit"),
         (b"x", Ended(-9, overflow=70_000_000), Failed, "the agent printed more than 70 MB"),
     ],
