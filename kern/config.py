@@ -116,6 +116,10 @@ class Worktree:
         return (f"worktree setup: {self.setup}",) if self.setup else ()
 
 
+# What a repository may ask of the person's.
+_ASKS = dict.fromkeys(("read", "write", "env", "devices", "network"), toml.texts("texts"))
+
+
 def _endpoint(got: Any, where: str) -> Endpoint:
     return replace(models.endpoint(got, where), theirs=True)
 
@@ -134,6 +138,7 @@ class Settings:
     max_cost: Annotated[Bounds, Bounds] = field(default_factory=Bounds)
     max_tokens: Annotated[Tokens, Tokens] = field(default_factory=Tokens)
     worktree: Annotated[Worktree, Worktree] = field(default_factory=Worktree)
+    sandbox: Annotated[Mapping[str, tuple[str, ...]], _ASKS] = field(default_factory=dict)
     # No setting of kern.toml:
     notify: str = ""  # for sh; the person's to say
     hidden: Gate | None = None  # the person's, of which no agent learns more than its end

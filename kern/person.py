@@ -2,12 +2,13 @@
 repository for them.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
-from kern import config, models, toml
+from kern import config, models, plain, toml
 from kern.config import Gate, Settings
 from kern.models import Endpoint
 
@@ -66,6 +67,25 @@ def mode(value: str, where: str) -> Mode:
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """Raises UsageError."""
     return toml.read(data, origin, Person)
+
+
+_LOCAL = r"(localhost|127\.0\.0\.1|\[::1\]):"
+
+
+def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """What a repository asks of the sandbox and does not get, with what a person can paste."""
+    for key, names in asks.items():
+        mine: tuple[str, ...] = getattr(own, key) or ()
+        if key == "network" and own.network is None:  # all is open but this machine
+            names = tuple(one for one in names if re.match(_LOCAL, one))
+        folders = tuple(f"{one.rstrip('/')}/" for one in mine)
+        new = [one for one in names if not f"{one.rstrip('/')}/".startswith(folders)]
+        if new and "*" not in mine:
+            line = f"{key} = {plain.data([*mine, *new], indent=None)}"
+            yield (
+                f"{config.FILE} asks for {key} of {plain.line(', '.join(new), 200)} in the sandbox:"
+                f" not granted; below [sandbox] in {FILE} this would: {line}"
+            )
 
 
 def over(own: Person, theirs: Settings, hidden: Gate | None = None) -> Settings:

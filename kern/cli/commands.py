@@ -72,6 +72,8 @@ def plan(
     from kern.cli import plan as planning
     from kern.stages.plan import Mode
 
+    if review and improve:
+        raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
     return planning.plan(Path.cwd(), goal, mode, trust=trust, yes=yes)
 

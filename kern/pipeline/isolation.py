@@ -140,10 +140,11 @@ def described(sandbox: Sandbox) -> str:
     return f"{sandbox.means}; your home folder is not in it (kern help safety)" if there else ""
 
 
-def notices(sandbox: Sandbox) -> tuple[str, ...]:
+def notices(sandbox: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
     """What a run says first of its sandbox."""
+    refused = person.refused(own.sandbox, theirs.sandbox) if sandbox.means is not Means.NONE else ()
     flat = sandbox.means is Means.BWRAP and sandbox.overlays is Overlays.NONE
-    return lacking(sandbox), _FLAT * flat
+    return (lacking(sandbox), _FLAT * flat, *refused)
 
 
 # ---------------------------------------------------------------- what holds each role's agent

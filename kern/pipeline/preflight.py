@@ -19,7 +19,6 @@ from kern.spec.file import Documents
 from kern.spec.parse import EXAMPLE, Diagnostic, Spec
 from kern.stages import prompts
 
-LANDS = "commits go to {}; nothing is pushed"
 _WITHIN = ("local", "worktree")  # git's folder
 
 
@@ -169,6 +168,13 @@ def of_repository(repo: Repo, *, commits: bool = True) -> Iterator[Check]:
         "" if committer else f"git does not know who commits: {why}",
         "git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
     )
+
+
+def lands(repo: Repo, branch: str) -> str:
+    """Where its commits go, which a run says first of it."""
+    follows = repo.text("for-each-ref", "--format=%(upstream:short)", f"refs/heads/{branch}")
+    how = f"follows {follows.strip()}" if follows.strip() else "follows no upstream"
+    return f"commits go to {branch}, which {how}; nothing is pushed"
 
 
 # ---------------------------------------------------------------- what is not committed

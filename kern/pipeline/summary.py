@@ -41,7 +41,7 @@ def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
     }
     yours = preflight.yours(site.repo) if site.rooms.mounted or at_once else ""
     named = (f"{name}: {plain.line(text)}" for name, text in facts.items() if text)
-    lines = [preflight.LANDS.format(branch), *named, *filter(None, [yours])]
+    lines = [preflight.lands(site.repo, branch), *named, *filter(None, [yours])]
     commands = (*setup, *notes.commands(parsed, settings))
     where = {"run": site.caller.run, "root": str(site.repo.root), "branch": branch}
     figures = {"open": order.still(parsed), "iterations": count, "max_cost": settings.max_cost.run}

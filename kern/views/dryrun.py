@@ -55,7 +55,7 @@ def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
     repo, several = here.repo, bool(options.jobs or options.scheduler)
     yield f"{repo.root}, branch {repo.head().name}"
     yield f"run files: {here.scope.folder}"
-    yield preflight.LANDS.format(repo.head().name)
+    yield preflight.lands(repo, repo.head().name)
     if several:
         yield f"at once: {told(options.jobs, options.scheduler)}"
     sandbox = isolation.chosen(repo, preflight.person_settings(repo.root))

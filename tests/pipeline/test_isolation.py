@@ -9,7 +9,7 @@ from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.errors import UsageError
 from kern.git.repository import open_at
-from kern.person import Person
+from kern.person import Holding, Person
 from kern.pipeline import isolation, preflight
 from tests.conftest import Git
 
@@ -71,3 +71,15 @@ def test_a_repository_that_would_open_it_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"kern\.toml") as raised:
         config.parse(text)
     assert raised.value.hint
+
+
+def test_what_a_repository_asks_for_beyond_what_is_open_is_named_with_what_to_paste() -> None:
+    own = Holding(write=("~/.cache",), network=("a.org",))
+    asks = {"write": ("~/.cache/uv", "~/.cachet"), "network": ("a.org", "b.org")}
+    write, network = person.refused(own, asks)
+    assert write.startswith("kern.toml asks for write of ~/.cachet in the sandbox: not granted; ")
+    assert write.endswith('this would: write = ["~/.cache", "~/.cachet"]')
+    assert network.endswith('network = ["a.org", "b.org"]')
+    (local,) = person.refused(Holding(), {"network": ("pypi.org", "localhost:5432")})
+    assert local.endswith('network = ["localhost:5432"]')
+    assert [*person.refused(Holding(("/",), ("~",), network=("*",)), asks)] == []

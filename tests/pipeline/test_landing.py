@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
-from tests.conftest import Fake, Inline, Kern
+from tests.conftest import Fake, Git, Inline, Kern
 
 
-def test_a_run_says_first_where_it_lands(repo: Path, fake: Fake, kern: Kern) -> None:
-    assert "commits go to main; nothing is pushed\n" in kern("-n").out
-    assert "commits go to main; nothing is pushed\n" in kern("1", "0").out
+def test_a_run_says_first_where_it_lands(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
+    ran = kern("1", "0")
+    assert "commits go to main, which follows no upstream; nothing is pushed\n" in ran.out
+    git("init", "--bare", "--quiet", "../remote.git")
+    git("remote", "add", "origin", "../remote.git")
+    git("push", "--quiet", "--set-upstream", "origin", "main")
+    assert "commits go to main, which follows origin/main; nothing is pushed" in kern("-n").out
 
 
 def test_nothing_is_begun_after_the_time_of_until(repo: Path, fake: Fake, inline: Inline) -> None:
