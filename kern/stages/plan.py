@@ -30,6 +30,8 @@ MOST_TASKS = 50
 LONGEST = 600  # characters of a learning
 _KEPT = (Kind.GATE, Kind.JUDGE, Kind.AFTER)  # of the notes; the others are kern's to write
 _MOST_TOLD = 3000  # characters of finished tasks
+# In a quote it would be a diagnostic: a check that silently does not count is worse.
+_NEARLY_CHECK = r"(?im)^(\W{0,2}(?:gate|judge)s?\b)"
 # Agents like one around Markdown.
 _FENCE = r"(?m)\A\s*(?:`{3,}|~{3,})\w*\n|^\s*(?:`{3,}|~{3,})\s*\Z"
 _NUMBERED = r"(?m)^- (L\d+) "
@@ -205,12 +207,13 @@ def goal_of(root: Path, text: str) -> str:
 
 def with_goal(text: str, goal: str) -> str:
     """State the goal below the title, once."""
-    body = plain.block(goal).strip()
+    body = re.sub(_NEARLY_CHECK, r"- \1", plain.block(goal).strip())
     if not body or body in briefs.goals(text):
         return text
-    title = text.removeprefix("\ufeff").startswith("# ")
+    mark, text = "\ufeff" * text.startswith("\ufeff"), text.removeprefix("\ufeff")
+    title = text.startswith("# ")
     lines = [f"> {line}".rstrip() for line in f"**Goal:** {body}".split("\n")]
-    return edit.insert(text, int(title), ["", *lines] if title else [*lines, ""])
+    return mark + edit.insert(text, int(title), ["", *lines] if title else [*lines, ""])
 
 
 # ---------------------------------------------------------------- entries of LEARNINGS.md

@@ -64,6 +64,7 @@ def test_an_improvement_is_one_experiment_with_a_gate() -> None:
         ("# T\n\nprose\n", "# T\n\n> **Goal:** g\n\nprose\n"),
         ("- [ ] a\n", "> **Goal:** g\n\n- [ ] a\n"),
         ("# T\r\n\r\n- [ ] a\r\n", "# T\r\n\r\n> **Goal:** g\r\n\r\n- [ ] a\r\n"),
+        ("\ufeff- [ ] a\n", "\ufeff> **Goal:** g\n\n- [ ] a\n"),
         ("\ufeff# T\n\n- [ ] a\n", "\ufeff# T\n\n> **Goal:** g\n\n- [ ] a\n"),
         ("> **Goal:** f\n> more\n\n- [ ] a", "> **Goal:** g\n\n> **Goal:** f\n> more\n\n- [ ] a"),
     ],
@@ -74,3 +75,4 @@ def test_a_goal_stands_above_the_tasks(text: str, new: str) -> None:
     assert briefs.goals(new) == ["g", *briefs.goals(text)]
     assert [t.text for t in parse(new).tasks] == [t.text for t in parse(text).tasks]
     assert parse(new).diagnostics == ()
+    assert parse(planner.with_goal(text, "g\nGate: make check")).diagnostics == ()
