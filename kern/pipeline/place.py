@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from kern.git import history
 from kern.git.repository import Repo
-from kern.model import SPEC
 from kern.spec.file import Documents
 from kern.system.workspace import Scope
 
@@ -17,5 +15,4 @@ class Place:
 
 
 def documents(repo: Repo) -> Documents:
-    """Those of a repository, which remembers what was done."""
-    return Documents(repo.root, repo.scratch, history.finished(repo, SPEC))
+    return Documents(repo.root, repo.scratch)

@@ -5,8 +5,8 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +15,6 @@ from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.model import SPEC, Key
 from kern.plain import decode, encode
-from kern.spec import order
 from kern.spec.parse import EXAMPLE, Spec, Task, parse
 from kern.system import waits, workspace
 
@@ -36,20 +35,13 @@ def real(root: Path, name: str) -> Path:
     return target
 
 
+@dataclass(slots=True)
 class Documents:
     """The two files that kern alone writes, at the top level of one working tree."""
 
-    def __init__(
-        self,
-        root: Path,
-        scratch: Path | None = None,
-        finished: Callable[[Sequence[str]], Collection[str]] = lambda names: (),
-    ) -> None:
-        """`finished` says which of the tasks named so were done that SPEC.md no longer has."""
-        self.root = root
-        self.scratch = scratch
-        self.finished = finished
-        self._parsed: tuple[str, Spec] = ("", parse(""))
+    root: Path
+    scratch: Path | None = None
+    _parsed: tuple[str, Spec] = ("", parse(""))
 
     def read(self, name: str) -> str | None:
         data = workspace.read(real(self.root, name))
@@ -88,10 +80,7 @@ class Documents:
         """The fresh text and what it says; the same text is parsed once."""
         text = self.spec_text()
         if self._parsed[0] != text:
-            parsed = parse(text)
-            if names := {order.name(note.text) for note in order.unknown(parsed)}:
-                parsed = replace(parsed, finished=frozenset(self.finished([*names])))
-            self._parsed = (text, parsed)
+            self._parsed = (text, parse(text))
         return self._parsed
 
     def edit(self, change: Callable[[str, Spec], str]) -> None:

@@ -80,7 +80,7 @@ def blockers(spec: Spec) -> Callable[[Task], str]:
 
 def _first_open(spec: Spec) -> dict[str, int]:
     """Of the tasks with a name the number of the first open one; 0 where all are done."""
-    first = dict.fromkeys(spec.finished, 0)
+    first = dict[str, int]()
     for number, task in enumerate(spec.tasks, 1):
         key = name(task.text)
         first[key] = first.get(key) or (0 if task.marker is Marker.DONE else number)
@@ -158,33 +158,27 @@ def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
 
 def faults(spec: Spec) -> tuple[Diagnostic, ...]:
     """`After` notes that nothing can ever meet: each unknown name, and a circle."""
+    first = _first_open(spec)
     diagnostics = [
         Diagnostic(note.line, f"After names no task in SPEC.md: {plain.line(note.text, 160)!r}")
-        for note in unknown(spec)
+        for task in spec.tasks
+        for note in _after(task)
+        if name(note.text) not in first
     ]
     return tuple(sorted([*diagnostics, *_circle(spec)], key=lambda fault: fault.line))
 
 
-def unknown(spec: Spec) -> list[Note]:
-    """The `After` notes with a name that no task has."""
-    first = _first_open(spec)
-    return [note for task in spec.tasks for note in _after(task) if name(note.text) not in first]
-
-
 def _circle(spec: Spec) -> list[Diagnostic]:
-    """Tasks that wait for each other, the first that are met, from the first in the file."""
+    """The tasks of the first circle that is met."""
     try:
         _steps(spec).prepare()
     except CycleError as exc:
-        steps = [step for step in reversed(exc.args[1]) if isinstance(step, int)]
-    else:
-        return []
-    tasks = [*dict.fromkeys(step if step >= 0 else ~step for step in steps)]
-    at = tasks.index(min(tasks))
-    rows = [spec.tasks[index] for index in (*tasks[at:], *tasks[:at])]
-    names = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows]
-    way = plain.line(" -> ".join([*names, plain.line(rows[0].text, 60)]), _LONGEST_WAY)
-    return [Diagnostic(rows[0].line, f"waits for itself: {way}")]
+        steps = {max(step, ~step) for step in exc.args[1] if isinstance(step, int)}
+        rows = [spec.tasks[index] for index in sorted(steps)]
+        names = ", ".join(f"{plain.line(row.text, 60)} (line {row.line})" for row in rows)
+        message = plain.line(f"waits for itself, as part of a circle: {names}", _LONGEST_WAY)
+        return [Diagnostic(rows[0].line, message)]
+    return []
 
 
 def _steps(spec: Spec) -> TopologicalSorter[int | str]:

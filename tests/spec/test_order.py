@@ -21,17 +21,17 @@ A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        (A_B, 1, "waits for itself: a (line 1) -> b (line 3) -> a"),
-        ("- [x] z\n- [ ] a\n  > **After:** A\n", 2, "waits for itself: a (line 2) -> a"),
-        ("- [ ] p\n  - [ ] s\n    > **After:** p\n", 1, "itself: p (line 1) -> s (line 2) -> p"),
-        ("- [ ] p\n  > **After:** s\n  - [ ] s\n", 1, "itself: p (line 1) -> s (line 3) -> p"),
+        (A_B, 1, "a circle: a (line 1), b (line 3)"),
+        ("- [x] z\n- [ ] a\n  > **After:** A\n", 2, "a circle: a (line 2)"),
+        ("- [ ] p\n  - [ ] s\n    > **After:** p\n", 1, "a circle: p (line 1), s (line 2)"),
+        ("- [ ] p\n  > **After:** s\n  - [ ] s\n", 1, "a circle: p (line 1), s (line 3)"),
         (
             "- [ ] x\n- [ ] b\n  > **After:** x\n- [ ] x\n  > **After:** b\n",
-            *(2, "waits for itself: b (line 2) -> x (line 4) -> b"),
+            *(2, "a circle: b (line 2), x (line 4)"),
         ),
         (
             "- [ ] p\n  > **After:** q\n  - [ ] s\n- [ ] q\n  > **After:** s\n",
-            *(1, "itself: p (line 1) -> q (line 4) -> s (line 3) -> p"),
+            *(1, "a circle: p (line 1), s (line 3), q (line 4)"),
         ),
         ("- [ ] a\n  > **After:**\n", 2, "After names no task in SPEC.md: ''"),
         ("- [x] p\n  > **After:** gone\n  - [ ] s\n", 2, "names no task in SPEC.md: 'gone'"),
