@@ -62,7 +62,7 @@ def run(
 
 @app.command(rich_help_panel="Run")
 def plan(
-    goal: Annotated[str | None, Argument(help="What you want; else what SPEC.md states.")] = None,
+    goal: Annotated[str, Argument(help="What you want; else what SPEC.md states.")] = "",
     review: Annotated[bool, Option("--review", help="What is missing of the goal?")] = False,
     improve: Annotated[bool, Option("--improve", help="Propose one improvement.")] = False,
     yes: options.Yes = False,

@@ -36,9 +36,9 @@ _TEXTS = {"type": "array", "items": _TEXT}
 def serve() -> None:
     """Until the client closes standard input."""
     if sys.stdin.isatty():
+        what = "kern mcp is started by the agent that you talk to, by these lines of its settings"
         raise UsageError(
-            "kern mcp is started by the agent that you talk to, not in a terminal",
-            hint='{"mcpServers": {"kern": {"command": "kern", "args": ["mcp"]}}} in its settings',
+            what, hint='{"mcpServers": {"kern": {"command": "kern", "args": ["mcp"]}}}'
         )
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the SDK would wait for the next line
     asyncio.run(_serve())
@@ -78,8 +78,12 @@ def _tool(command: Any) -> types.Tool:
 
 async def _call(_: ServerRequestContext, request: types.CallToolRequestParams) -> Any:
     """One at a time: what a command prints is the process's."""
+    out, failed = io.StringIO(), False
     try:
-        output, failed = ran(request.name, request.arguments or {}), False
+        words = _words(request.name, request.arguments or {})
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            call(words)
+        output = out.getvalue().strip()
     except KernError as exc:
         hint = f" ({exc.hint})" if exc.hint else ""
         output, failed = plain.block(f"{exc}{hint}"), True
@@ -87,15 +91,6 @@ async def _call(_: ServerRequestContext, request: types.CallToolRequestParams) -
         output, failed = plain.line(f"kern {request.name} failed: {exc!r}"), True
     text = types.TextContent(type="text", text=output)
     return types.CallToolResult(content=[text], is_error=failed)
-
-
-def ran(name: str, arguments: Mapping[str, Any]) -> str:
-    """What the command prints."""
-    words = _words(name, arguments)
-    out, aside = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(aside):
-        call(words)
-    return out.getvalue().strip()
 
 
 def _words(name: str, arguments: Mapping[str, Any]) -> list[str]:

@@ -22,27 +22,16 @@ from kern.pipeline.site import Options
 from kern.stages.plan import Mode, Plan, Planner, goal_of
 from kern.views.live import Console
 
-# A file's change, as `diff -u` shows it, and what writes it.
-Proposal = tuple[str, Callable[[], None]]
 
-
-def plan(folder: Path, words: str | None, mode: Mode, *, trust: bool, yes: bool) -> int:
-    """`words`: None for the goal that SPEC.md states."""
-    goal = stated = (words or "").strip()
-    if words is not None and not goal:
-        raise UsageError("a goal that says nothing", hint='kern plan "what you want"')
+def plan(folder: Path, words: str, mode: Mode, *, trust: bool, yes: bool) -> int:
+    """`words`: nothing for the goal that SPEC.md states."""
+    goal = stated = words.strip()
     if mode is Mode.IMPROVE:
         stated = ""
-    elif words is None:  # said before anything else that may be missing
+    elif not goal:  # said before anything else that may be missing
         repo = repository.open_at(folder)
         goal = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
-
-    def proposed(planner: Planner, plan: Plan) -> Proposal:
-        old = planner.documents.spec_text()
-        new = old if plan.done else planner.planned(old, plan, stated).text
-        return difference(SPEC, old, new), partial(planner.take, plan, stated)
-
-    return _consulted(folder, SPEC, mode, goal, proposed, trust=trust, yes=yes)
+    return _consulted(folder, mode, goal, stated, trust=trust, yes=yes)
 
 
 def tidy(folder: Path, *, trust: bool, yes: bool) -> int:
@@ -56,26 +45,16 @@ def tidy(folder: Path, *, trust: bool, yes: bool) -> int:
     if not (there.entries or done):
         print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")
         return Exit.OK
-
-    def proposed(planner: Planner, plan: Plan) -> Proposal:
-        return difference(LEARNINGS, plan.before, plan.text), partial(planner.relearn, plan)
-
-    return _consulted(folder, LEARNINGS, Mode.TIDY, "", proposed, trust=trust, yes=yes)
+    return _consulted(folder, Mode.TIDY, trust=trust, yes=yes)
 
 
 def _consulted(
-    folder: Path,
-    name: str,
-    mode: Mode,
-    goal: str,
-    proposed: Callable[[Planner, Plan], Proposal],
-    *,
-    trust: bool,
-    yes: bool,
+    folder: Path, mode: Mode, goal: str = "", stated: str = "", *, trust: bool, yes: bool
 ) -> int:
-    """A session for one agent that reads, and a person who decides about the file of that name."""
+    """A session for one agent that reads, and a person who decides about the file that it is of."""
     if not yes:
         check_terminal()
+    name = LEARNINGS if mode is Mode.TIDY else SPEC
     console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
     leave = asking.leave(trust)
     options = Options(watched=console.watched, tick=console.tick, leave=leave)
@@ -85,7 +64,7 @@ def _consulted(
                 print(f"billing: {plain.line(site.payer)}", file=sys.stderr)
             planner = Planner(site.repo, site.documents, site.templates, site.caller)
             plan = planner.ask(mode, goal)
-            change, take = proposed(planner, plan)
+            change, take = _proposal(planner, plan, mode, stated)
             site.steered.check_requests()
             console.close()
             why = plain.line(plan.done) or "all that is proposed stands there already"
@@ -102,14 +81,23 @@ def _consulted(
     return Exit.OK
 
 
+def _proposal(
+    planner: Planner, plan: Plan, mode: Mode, stated: str
+) -> tuple[str, Callable[[], None]]:
+    """The file's change, as `diff -u` shows it, and what writes it."""
+    if mode is Mode.TIDY:
+        return difference(LEARNINGS, plan.before, plan.text), partial(planner.relearn, plan)
+    old = planner.documents.spec_text()
+    new = old if plan.done else planner.planned(old, plan, stated).text
+    return difference(SPEC, old, new), partial(planner.take, plan, stated)
+
+
 def learn(folder: Path, text: str, when: str) -> None:
     """What a person teaches."""
     new = Entry("", plain.line(text, LONGEST), when=capture.when(when))
     if len(new.words) < 3 or len(new.text) > LONGEST // 2:
-        raise UsageError(
-            f"an entry is a sentence of at most {LONGEST // 2} characters",
-            hint=f'kern learn "Run make db before the tests."; what there is stands in {LEARNINGS}',
-        )
+        what = f"an entry is a sentence of at most {LONGEST // 2} characters"
+        raise UsageError(what, hint='kern learn "Run make db before the tests."')
     documents = place.documents(repository.open_at(folder))
     with documents.alone():
         there = documents.read(LEARNINGS) or ""

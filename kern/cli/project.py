@@ -201,10 +201,8 @@ def _ran(
 def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
     """Those of the names, in the order of kern.toml; all without names."""
     if not gates:
-        raise UsageError(
-            "no gates: [gates] in kern.toml names no command, so commits are unverified",
-            hint="kern init shows the checks that this project seems to have; kern help settings",
-        )
+        what = "no gates: [gates] in kern.toml names no command, so commits are unverified"
+        raise UsageError(what, hint="kern init shows the checks of a project; kern help settings")
     known = [gate.name for gate in gates]
     if new := [name for name in names if name not in known]:
         what = f"no gate {plain.line(new[0], 60)!r} in kern.toml"

@@ -30,11 +30,8 @@ def run(chosen: Mapping[str, Any]) -> int:
     options.wait, options.sign = not chosen["no_wait"], not chosen["no_sign"]
     options.leave = leave(chosen["trust"])
     if options.until_done and (options.jobs or options.scheduler or task is not None):
-        raise UsageError(
-            "--until-done takes one task after the other, and all of them: leave out -j, "
-            "--scheduler and --task",
-            hint="kern -j 4 carries out what SPEC.md has; then kern --until-done",
-        )
+        what = "--until-done takes all tasks, one by one: leave out -j, --scheduler and --task"
+        raise UsageError(what, hint="kern -j 4; then kern --until-done")
     if task is not None:
         if chosen["iterations"] not in (None, 1):
             raise UsageError("--task takes that task alone, and no number of them", hint="kern -h")

@@ -162,10 +162,9 @@ def _answers(data: bytes) -> list[tuple[str, str, str]]:
     except (ValueError, RecursionError, TypeError, AttributeError, KeyError):
         answers = []
     if not answers or not all(isinstance(text, str) for one in answers for text in one):
-        raise UsageError(
-            "that is no JSON object, of at most 1 MiB, with a task, its question and an answer",
-            hint='what notify was given, with "answer": "…" beside "why": kern help settings',
-        )
+        what = "that is no JSON object, of at most 1 MiB, with a task, its question and an answer"
+        hint = 'what notify was given, with "answer": "…" beside "why": kern help settings'
+        raise UsageError(what, hint=hint)
     return answers
 
 
@@ -207,8 +206,6 @@ def _merged(repo: Repo, copy: Path, base: str, now: str) -> str:
         there.write_bytes(plain.encode(now))
         code, out, _ = repo.run("merge-file", "-p", str(there), str(before), str(copy))
     if code:
-        raise KernError(
-            f"{SPEC} has changed meanwhile in the same lines, and is left as it is now",
-            hint=f"kern edit once more; your text is in {copy}",
-        )
+        what = f"{SPEC} has changed meanwhile in the same lines, and is left as it is now"
+        raise KernError(what, hint=f"kern edit once more; your text is in {copy}")
     return plain.decode(out)

@@ -75,10 +75,9 @@ def _since(text: str, now: datetime) -> str:
         began = datetime.fromisoformat(text) if age is None else now - timedelta(seconds=age)
         return began.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
     except (ValueError, OverflowError):
-        raise UsageError(
-            f"--since takes a day, an age or a date: {plain.line(text, 40)!r} is none of them",
-            hint="kern report --since yesterday, --since 12h or --since 2026-11-21",
-        ) from None
+        what = f"--since takes a day, an age or a date: {plain.line(text, 40)!r} is none of them"
+        hint = "kern report --since yesterday, --since 12h or --since 2026-11-21"
+        raise UsageError(what, hint=hint) from None
 
 
 # ---------------------------------------------------------------- the page
