@@ -2,7 +2,6 @@
 executed by reading it.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
@@ -68,11 +67,7 @@ def _gates(got: Any, where: str) -> tuple[Gate, ...]:
     return tuple(replace(one, name=name) for name, one in rows.items())
 
 
-_AMOUNT = toml.value(
-    "a number; 0 for no bound",
-    toml.is_amount,
-    "US dollars below [max_cost]: task = 20; tokens below [max_tokens]: task = 5_000_000",
-)
+_AMOUNT = toml.value("a number; 0 for no bound", toml.is_amount, "task = 20")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +167,7 @@ class Settings:
         times = [_GATE_S, *(gate.timeout for gate in self.gates)]
         return max(times) if all(times) else 0.0
 
-    @property
-    def idle(self) -> float:
-        """The time without a sign of life after which an agent is ended; 0: none."""
-        return self.patience + 60 if self.patience else 0.0
-
-
-# `agent = "http"` above the tables, which TOML takes for the whole of [agent.http] below.
-_AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]*\3)")
-
 
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
-    return toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, Settings)
+    return toml.read(data, FILE, Settings)

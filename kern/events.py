@@ -16,6 +16,7 @@ Record = Mapping[str, Any]
 _LONGEST = 4000  # characters of a text from outside
 _MOST = 100  # of such texts in one value
 _OF_A_GATE = 12  # lines of what a red one printed
+_OF_A_RESULT = ("code", "red", "red_before", "seconds", "flaky")
 # The sentence of each kind of record, with its values and the computed ones; a part in brackets
 # only where there is the value.
 SAYS: Mapping[str, str] = {
@@ -74,7 +75,7 @@ def new(kind: str, did: str = "", /, **values: Any) -> Event:
 
 
 def live(kind: str, did: str = "", /, **values: Any) -> Event:
-    """Live, and no more."""
+    """Live, and no more; of the kind `debug` with -v alone."""
     return Event(row(kind, did, **values), kept=False)
 
 
@@ -99,11 +100,6 @@ def warning(text: str, kept: bool = False) -> Event:
     return Event(row("warning", text=text), kept=kept)
 
 
-def debug(text: str) -> Event:
-    """Seen with -v alone."""
-    return live("debug", text=text)
-
-
 def gate_started(label: str, command: str, *, before: bool) -> Event:
     """`before`: the task's change."""
     return live("gate", "start", gate=label, command=command, before=before)
@@ -111,16 +107,9 @@ def gate_started(label: str, command: str, *, before: bool) -> Event:
 
 def gate_ended(result: Result, *, before: bool = False) -> Event:
     """Before a task, it tells of the tree and of no task."""
-    record = row(
-        "gate",
-        gate=result.name,
-        code=result.code,
-        red=result.red,
-        red_before=result.red_before,
-        seconds=result.seconds,
-        output=result.output[-_LONGEST:] * result.red,
-        flaky=result.flaky,
-    )
+    figures = {name: getattr(result, name) for name in _OF_A_RESULT}
+    output = result.output[-_LONGEST:] * result.red
+    record = row("gate", gate=result.name, output=output, **figures)
     record |= {"task": ""} if before else {}
     lines = plain.block(result.output).strip().splitlines()[-_OF_A_GATE:]
     log = [f"full output: {result.log}"] * bool(result.log)

@@ -89,8 +89,7 @@ class Outcome(StrEnum):
 SAID: Mapping[str, str] = {Outcome.DECOMPOSED: "split", Outcome.CONCLUDED: "did not work"}
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(NamedTuple):
     """What an agent at work was seen to do: a message of its live output, or a part of one."""
 
     message: str  # its id: the parts of one message bear the same, and the same tokens

@@ -91,23 +91,15 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
 
 _EXAMPLE = 'url = "http://localhost:11434/v1"'
 _URL = r"(?i)https?://(?:\[[0-9a-f:]+\]|[a-z0-9._-]+)(?::[1-9]\d{0,4})?(?:/[!-\"$->A-~]{0,400})?"
-_URLS = toml.matching(
-    _URL,
-    "an http or https URL, with no password in it",
-    f'{_EXAMPLE}; a key has a variable: key = "OPENAI_API_KEY"',
-)
-_KEY = toml.matching(
-    r"((?!KERN_)[A-Z_][A-Z0-9_]{0,99})?",  # kern's own reach no agent
-    "the name of a variable of the environment, and not the key itself",
-    'key = "OPENAI_API_KEY"',
-)
-_NAMED = toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name")
+_URLS = toml.matching(_URL, "an http or https URL, with no password in it", _EXAMPLE)
+_VARIABLE = r"(?!KERN_)[A-Z_][A-Z0-9_]{0,99}"  # kern's own reach no agent
+_KEY = toml.matching(_VARIABLE, "a variable's name, not the key itself", 'key = "OPENAI_API_KEY"')
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     url: Annotated[str, _URLS] = ""  # up to `/v1`; empty where there is none
-    model: Annotated[str, _NAMED] = ""  # for stages that name none
+    model: Annotated[str, _MODEL] = ""  # for stages that name none
     key: Annotated[str, _KEY] = ""  # the variable of the environment that has it
     theirs: bool = False  # the repository names it
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from kern import config, models, plain, toml
-from kern.config import Gate, Settings
+from kern.config import Gate
 from kern.models import Endpoint
 
 FILE = "~/.config/kern/config.toml"
@@ -86,8 +86,3 @@ def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
                 f"{config.FILE} asks for {key} of {plain.line(', '.join(new), 200)} in the sandbox:"
                 f" not granted; below [sandbox] in {FILE} this would: {line}"
             )
-
-
-def over(own: Person, theirs: Settings, hidden: Gate | None = None) -> Settings:
-    """A repository's settings with the person's."""
-    return replace(theirs, agent=theirs.agent or own.agent, notify=own.notify, hidden=hidden)

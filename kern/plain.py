@@ -49,8 +49,8 @@ def span(seconds: float) -> str:
     return " ".join(words[:2]) or f"{round(seconds, 1):g} s"
 
 
-_AMOUNT = r"(\d{1,9}(?:\.\d{1,3})?) ?"
-_LENGTH = rf"(?:{_AMOUNT}d)? ?(?:{_AMOUNT}h)? ?(?:{_AMOUNT}m(?:in)?)? ?(?:{_AMOUNT}s)?"
+_NUMBER = r"(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})"
+_PART = rf"{_NUMBER} ?([dhms])(?:(?<=m)in)? ?"
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
 
@@ -59,11 +59,9 @@ def seconds(text: str, unit: str = "s") -> float | None:
     (d, h, m or s). None for anything else.
     """
     text = text.strip()
-    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}", text):
-        return float(text) * _SECONDS[unit]
-    match = re.fullmatch(_LENGTH, text) if text else None
-    amounts = zip(match.groups(), _SECONDS.values(), strict=True) if match else ()
-    return sum(float(amount or 0) * size for amount, size in amounts) if match else None
+    whole = f"{text}{unit}" if re.fullmatch(_NUMBER, text) else text
+    parts = re.findall(_PART, whole) if re.fullmatch(rf"(?:{_PART})+", whole) else ()
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts) if parts else None
 
 
 def count(number: int, what: str) -> str:

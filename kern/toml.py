@@ -45,7 +45,8 @@ def fitted(shape: Any, got: Any, where: str) -> Any:
     if not isinstance(known, Mapping):
         return known(got, where)
     if not isinstance(got, dict):
-        raise UsageError(f"{where} must be a table", hint=_HINT)
+        hint = gone("settings", where.rpartition(" ")[2]) or _HINT
+        raise UsageError(f"{where} must be a table", hint=hint)
     result = {}
     for key, value in got.items():
         name = f"{where}{' ' if where.endswith(':') else '.'}{key}"

@@ -5,7 +5,6 @@ overwritten: what happened is what the lines say together, in any order of files
 """
 
 import contextlib
-import errno
 import json
 import os
 import secrets
@@ -28,7 +27,7 @@ FILE = "events.jsonl"
 VERSION = 1
 Warn = Callable[[str], None]
 NIGHT = 1 << 21  # bytes at the end: some 500 tasks
-_PAUSE_S = 6 * 3600.0  # at most between two runs of a night
+_NIGHT_S = 14 * 3600.0  # from the evening to the morning
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
 # What is added up or compared, by its type; others write journals as well.
 _MUST = {"v", "id", "time", "run", "seq", "kind"}
@@ -96,17 +95,12 @@ class Journal:
             self.lost = True
 
     def _night(self) -> Sequence[Record]:
-        """What the branch's runs recorded since the evening's first: no long pause lies between
-        them. In order.
-        """
-        others = (one for one in load(self.path, size=8 * NIGHT) if one["run"] != self.head["run"])
+        """What the branch's runs recorded since the evening, in order."""
+        name, branch, since = self.head["run"], self.head["branch"], time.time() - _NIGHT_S
+        others = (one for one in load(self.path, size=8 * NIGHT) if one["run"] != name)
         records = ordered([*others, *self.own])
-        runs, began = set(), moment(now())
-        for run in reversed(fold(records).runs.values()):
-            near = run.start.get("branch") == self.head["branch"] and began - run.ended < _PAUSE_S
-            if near:
-                runs.add(run.run)
-                began = run.began
+        whole = (one for one in records if (one["kind"], one.get("branch")) == ("run", branch))
+        runs = {name, *(one["run"] for one in whole if moment(one["time"]) > since)}
         return [one for one in records if one.get("fleet", one["run"]) in runs]
 
 
@@ -117,9 +111,7 @@ def append(path: Path, line: bytes) -> None:
     with open(os.open(path, flags, 0o600), "r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
-        whole = b"\n" * torn + line  # a torn line costs itself alone
-        if file.write(whole) < len(whole):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        file.write(b"\n" * torn + line)  # a torn line costs itself alone
 
 
 def now() -> str:
@@ -134,7 +126,7 @@ def load(path: Path, warn: Warn = lambda text: None, size: int = 0) -> list[dict
     """Its records in order, or those in so many bytes at the end; that lines cannot be read is
     said.
     """
-    data = _since(path, size=size, warn=warn)
+    data = _since(path, -size, warn)
     whole = data.split(b"\n")[:-1]  # the last may be in the middle of being written
     records, skipped = read(whole[len(data) == size :])  # of a part the first is only an end
     if skipped:
@@ -164,13 +156,10 @@ def forecast(path: Path, tasks: int) -> str:
 
 
 class Follower:
-    """Of the records that come from now on, or from a byte on, each once; `fleet`: only those of
-    its workers.
-    """
+    """Of the records that come from now on, each once; `fleet`: only those of its workers."""
 
-    def __init__(self, path: Path, fleet: str = "", begin: int | None = None) -> None:
-        self.path, self.fleet = path, fleet
-        self.read = len(_since(path)) if begin is None else begin
+    def __init__(self, path: Path, fleet: str = "") -> None:
+        self.path, self.fleet, self.read = path, fleet, len(_since(path))
         self.seen: set[str] = set()  # a task's records come home again where it is sent once more
 
     def new(self) -> list[dict[str, Any]]:
@@ -183,11 +172,12 @@ class Follower:
         return [*new.values()]
 
 
-def _since(path: Path, begin: int = 0, size: int = 0, warn: Warn = lambda text: None) -> bytes:
-    """What stands there from this byte on, or in so many at its end."""
+def _since(path: Path, begin: int = 0, warn: Warn = lambda text: None) -> bytes:
+    """What stands there from this byte on; below 0: in so many at its end."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - size, 0) if size else begin)
+            size = os.fstat(file.fileno()).st_size
+            file.seek(begin if begin >= 0 else max(size + begin, 0))
             return file.read()
     except FileNotFoundError:
         pass

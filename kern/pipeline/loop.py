@@ -186,7 +186,7 @@ class Loop:
             do = self.due = resume(at.facts)
             if do in _LONG:
                 self.site.steered.check_requests()
-            self.sink(events.debug(f"next: {do}"))
+            self.sink(events.live("debug", text=f"next: {do}"))
             count += do in (Do.SELECT, Do.ABANDON)
             if count > MOST_BEGUN:
                 break

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kern import person, plain
@@ -41,7 +41,8 @@ def settings(repo: Repo, documents: Documents) -> Settings:
             hint=f"take {FILE} out of .gitignore and commit it",
         )
     own = person_settings(repo.root)
-    return person.over(own, project, _hidden(repo, own))
+    endpoint, hidden = project.agent or own.agent, _hidden(repo, own)
+    return replace(project, agent=endpoint, notify=own.notify, hidden=hidden)
 
 
 def _hidden(repo: Repo, own: Person) -> Gate | None:

@@ -68,7 +68,7 @@ def decide(site: Site, second: StageRecord, decision: Decision) -> None:
     decided = second.noting(outcome=str(decision))
     record.save(site.scope, decided)
     site.memory.proved = decided.written if decision.saved is Saved.PROVED else ""
-    site.sink(events.debug(f"outcome of {second.key.text}: {decision}"))
+    site.sink(events.live("debug", text=f"outcome of {second.key.text}: {decision}"))
 
 
 def fail(site: Site, second: StageRecord, why: Objection) -> None:

@@ -34,6 +34,7 @@ CUT_OFF = "cut off before it answered"
 REST_S = 900.0  # for an agent that says no time: then it is asked again
 TRIES = 3
 _CONTRACT = "contract.md"
+_SILENT_S = 60  # more than the longest gate: without a sign of life for so long, an agent is ended
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 # What git would start in the background would outlive the stage, or be ended in mid-work by the
 # sweep.
@@ -151,7 +152,7 @@ class Caller:
         except AgentError as exc:
             self.cut_off(about, exc.message, time.monotonic() - at)
             raise self._error(stage, exc) from None
-        self.sink(events.debug(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
+        self.sink(events.live("debug", text=f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         fault, why = result.error, ""
         if fault:
             shut = closed.sentences(f"{ran.stderr}\n{fault.message}", confined)
@@ -207,7 +208,7 @@ class Caller:
         place = self.scope.transcript(stage)
         most = settings.max_tokens.left(tokens)
         watch = Watch(agent, stage, place, self.sink, self.tick, most)
-        idle = waits.scaled(settings.idle)
+        idle = waits.scaled(settings.patience and settings.patience + _SILENT_S)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
         ran = process.run(
             confined.argv,

@@ -281,7 +281,7 @@ def tag(name: str, text: str, everything: str) -> str:
 
 def announced(prompt: Prompt, task: str) -> Iterator[Event]:
     """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
-    yield events.debug(f"{prompt.stage}: prompt of {prompt.tokens} tokens")
+    yield events.live("debug", text=f"{prompt.stage}: prompt of {prompt.tokens} tokens")
     memory = prompt.memory
     if memory.chosen or memory.left_out:
         chosen = {one.id: why for one, why in memory.chosen}

@@ -138,7 +138,7 @@ def test_a_task_from_research_to_commit(
     own = tmp_path / "home/.config/kern/config.toml"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text("[sandbox]\nnetwork = []\n")
-    toml(repo, git, f'agent = "http"\n{table(server.url)}')
+    toml(repo, git, f'agents = ["http"]\n{table(server.url)}')
     assert re.search(r"research: .*small", kern("-n").out)
     ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said

@@ -183,7 +183,8 @@ def test_a_worker_is_believed_no_other_commit_no_other_ref_and_no_other_task(
     assert git("rev-parse", mine) == git("rev-parse", "HEAD") == git("rev-parse", "main")
     assert journal.load(journal.place(repo / ".git")) == [record]
     fleet = Project(repo).fleet()
-    fleet.journal = journal.Follower(journal.place(repo / ".git"), "run1", begin=0)
+    fleet.journal = journal.Follower(journal.place(repo / ".git"), "run1")
+    fleet.journal.read = 0
     fleet._follow()  # an outage that does not say since when ends nothing
 
 
