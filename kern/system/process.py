@@ -9,6 +9,7 @@ import contextlib
 import functools
 import os
 import secrets
+import select
 import signal
 import sys
 import time
@@ -125,8 +126,7 @@ def _attend(
     began = last_sign = time.monotonic()
     size = 0
     while size <= limit:
-        with contextlib.suppress(TimeoutExpired):
-            child.wait(_TICK_S)
+        _wait(child, _TICK_S)
         now = time.monotonic()
         if (so_far := printed()) != size:
             size, last_sign = so_far, now
@@ -138,6 +138,19 @@ def _attend(
             if most and now - since >= most:
                 return f"{what} {plain.span(most)}"
     return ""
+
+
+def _wait(child: Popen[bytes], seconds: float) -> None:
+    """Until it has ended, or for so long. Python's own wait looks for that less and less often."""
+    with contextlib.suppress(OSError, AttributeError):  # where the system does not tell at once
+        ends = os.pidfd_open(child.pid)
+        try:
+            select.select([ends], [], [], seconds)
+        finally:
+            os.close(ends)
+        seconds = 0
+    with contextlib.suppress(TimeoutExpired):
+        child.wait(seconds)
 
 
 def _anew(path: str, how: int) -> int:
