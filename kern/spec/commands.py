@@ -36,10 +36,13 @@ def add(
     lines = [
         *(f"  > **{Kind.AFTER}:** {texts[order.named(one, texts)]}" for one in after),
         *(f"  > **{Kind.GATE}:** {_gate(one)}" for one in gates),
-        *(f"  > **{Kind.JUDGE}:** {_judge(one)}" for one in judges),
+        *(f"  > **{Kind.JUDGE}:** {plain.line(one, len(one))}" for one in judges),
     ]
     text = edit.add_tasks(text, spec, [f"- [ ] {title}", *lines])
-    return text, f"added {parse(text).shown(len(texts))}"
+    new = parse(text)
+    if fault := next(iter(new.diagnostics[len(spec.diagnostics) :]), None):
+        raise UsageError(fault.message, hint='say what it is: --gate "make test", --judge "…"')
+    return text, f"added {new.shown(len(texts))}"
 
 
 def _gate(command: str) -> str:
@@ -51,13 +54,6 @@ def _gate(command: str) -> str:
             hint="join commands with &&, or put them into a script",
         )
     return bare if "`" in bare else f"`{bare}`"
-
-
-def _judge(claim: str) -> str:
-    flat = plain.line(claim, len(claim))
-    if not flat.strip("` "):
-        raise UsageError("the judge is asked nothing", hint='--judge "every error says what to do"')
-    return flat
 
 
 def reopened(text: str, spec: Spec, task: Task) -> str:

@@ -49,8 +49,8 @@ def objection(task: Task, question: str) -> str:
 def same(question: str, noted: Note) -> bool:
     """Whether the note holds that question; it may have been cut to make room for the ref."""
     texts = question, without_ref(noted.text)
-    one, other = (plain.line(text).casefold().rstrip(" .?!") for text in texts)
-    return one == other or (other.endswith("…") and one.startswith(other[:-1]))
+    one, other = (plain.line(text, 200).casefold().rstrip(" .?!") for text in texts)
+    return one == other
 
 
 def without_ref(text: str) -> str:

@@ -25,7 +25,6 @@ from kern.model import Act, Aide, Role, Stage
 from kern.system import process
 
 RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run kern: it resumes"
-_AT_ONCE = 256 * 1024  # bytes that are read between two looks at its process
 _LONGER = "timeout below [stages.ROLE] in kern.toml sets how long a stage may take"
 
 
@@ -61,7 +60,7 @@ class Watch:
         """At what it did since the last look. Raises what ends it, where it would go on without
         end.
         """
-        for act in self._acts(self.at + _AT_ONCE):
+        for act in self._acts():
             self.sink(events.live("act", calls=act.calls))
             # The parts of one message bear the same.
             self.used[act.message] = act.tokens
@@ -101,11 +100,11 @@ class Watch:
             counts.update(one)
         return counts
 
-    def _acts(self, most: int) -> Iterator[Act]:
+    def _acts(self) -> Iterator[Act]:
         """By whole lines, so that memory stays bounded whatever comes."""
         with self.place.open("rb") as file:
             file.seek(self.at)
-            while self.at < most and (data := file.readline(transcript.LINE_LIMIT)):
+            while data := file.readline(transcript.LINE_LIMIT):
                 if not data.endswith(b"\n") and len(data) < transcript.LINE_LIMIT:
                     return
                 self.at = file.tell()

@@ -98,11 +98,12 @@ def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
     """Anybody can write the file: what has another form than a fact has is not read, and a file
     whose verdict cannot be read, or that names none of git's objects, does not count.
     """
-    result, empty = dict(raw), StageRecord(stage, {})
-    noted = result.pop("kern")
-    there = ((name, noted[name]) for name in _FACTS & noted.keys())
-    facts = {name: fact for name, fact in there if isinstance(fact, type(getattr(empty, name)))}
+    empty = StageRecord(stage, {})
     try:
+        result = dict(raw)
+        noted = result.pop("kern")
+        there = ((name, noted[name]) for name in _FACTS & noted.keys())
+        facts = {name: fact for name, fact in there if isinstance(fact, type(getattr(empty, name)))}
         if red := noted.get("red"):
             facts["red"] = Red(str(red["name"]), red.get("code"), str(red["output"]))
         record = StageRecord(stage, result, **facts)
@@ -118,8 +119,10 @@ def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord | None:
 
 def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
     """The stage file, or that of an earlier attempt, if it is there and whole."""
-    raw = workspace.load(scope, stage, attempt)
-    return None if raw is None else parse(stage, raw)
+    try:
+        return parse(stage, json.loads(workspace.read(scope.stage_file(stage, attempt)) or b""))
+    except (ValueError, RecursionError):
+        return None
 
 
 def save(scope: Scope, record: StageRecord) -> None:

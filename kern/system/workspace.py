@@ -222,15 +222,6 @@ def _mirror(folder: Path, other: Path) -> None:
             replace(target, data)
 
 
-def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
-    """The stage file if it is there and whole; a torn or foreign one does not count."""
-    try:
-        value = json.loads(read(where.stage_file(stage, attempt)) or b"")
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) and isinstance(value.get("kern"), dict) else None
-
-
 def forget(where: Scope, stage: Stage) -> None:
     """The stage is done anew; its transcript stays until then."""
     with _copied(where):

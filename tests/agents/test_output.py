@@ -81,7 +81,7 @@ def test_half_a_character_comes_through_a_stage_file(tmp_path: Path, half: str) 
     scope.folder.mkdir(parents=True)
     value["kern"] = {"task": half}
     workspace.save(scope, Stage.IMPLEMENT, value)
-    assert workspace.load(scope, Stage.IMPLEMENT) == value
+    assert json.loads(scope.stage_file(Stage.IMPLEMENT).read_bytes()) == value
 
 
 def test_codex_whose_own_agents_work_is_not_idle() -> None:
