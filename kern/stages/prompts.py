@@ -73,18 +73,12 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    stage: Role
-    runners: tuple[Choice, ...]
-    text: str
-    contract: str = ""  # for the system prompt, which outlives a compaction
+class Prompt(Template):
+    """A template filled in; its contract is for the system prompt, which outlives a compaction."""
+
     notices: tuple[str, ...] = ()  # what a person should know of how it came about
     memory: Selection = NOTHING  # which learnings it tells, and why those
     mode: str = ""
-
-    @property
-    def by(self) -> Choice:
-        return self.runners[0]
 
     @property
     def tokens(self) -> int:
@@ -238,7 +232,7 @@ def compose(
     if stage is Stage.IMPLEMENT:  # the only one that may follow such a name: agents/claude.py
         text = re.sub(_MENTION, r"\\@", text)
     contract, mode = contract and f"{contract}\n", texts.get("mode", "")
-    return Prompt(stage, form.runners, text, contract, notices, memory, mode)
+    return Prompt(stage, form.runners, text, contract, form.origin, notices, memory, mode)
 
 
 @cache
