@@ -288,7 +288,7 @@ class Fleet(loop.Loop):
         """
         site, repo, key = self.site, self.repo, done.job.key
         head, own = repo.head(), history.commit(repo, done.commit)
-        for one in history.since(repo, own.parents[0], head.commit) or ():
+        for one in history.since(repo, own.parents[0], head.commit):
             if one.message == own.message and facts.ticks(repo, one, key):
                 self._finish(done)
                 return True

@@ -61,14 +61,15 @@ def _newest(repo: Repo, head: str) -> list[Commit]:
     return _log(repo, "-10", head)[::-1]
 
 
-def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
-    """The commits on top of base, oldest first; None where base is not an ancestor."""
+def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...]:
+    """The commits on top of base, oldest first; the tip alone where history was rewritten: whatever
+    stands there is a person's.
+    """
     if base == head:
         return ()
-    if (tip := commit(repo, head)).parents == (base,):
+    tip = commit(repo, head)
+    if tip.parents == (base,) or repo.run("merge-base", "--is-ancestor", base, head)[0]:
         return (tip,)
-    if repo.run("merge-base", "--is-ancestor", base, head)[0]:
-        return None
     return (*_log(repo, "--reverse", "--topo-order", f"{base}..{head}"),)
 
 

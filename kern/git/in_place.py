@@ -78,10 +78,6 @@ class InPlace(Room):
             self._set_repositories_aside()
             return super().candidate()
 
-    def changed(self) -> list[str]:
-        """What is not as HEAD has it."""
-        return sorted(self.repo.changed(self.repo.bare("HEAD"), super().candidate()))
-
     def _set_repositories_aside(self) -> None:
         """Those that a child made: no commit can hold them."""
         others = ("ls-files", "-z", "--others", "--exclude-standard")

@@ -66,17 +66,15 @@ def look(here: Place, *, proved: str = "") -> Situation:
     ours = start if start and start.task == key else None
     attempt = active.attempts + 1 if active else start.attempt if start else 1
     records = files(here, key, attempt, ours) if key else {}
-    second = records.get(Stage.IMPLEMENT)
-    base = second.bound_to if second else ours.base if ours else ""
-    if not base and Stage.RESEARCH in records:
-        base = records[Stage.RESEARCH].base
-    sha = second.commit if second else ""
-    done = _done(here, _since(here, base, head), key, sha) if key else None
+    first, second = (records.get(stage) for stage in (Stage.RESEARCH, Stage.IMPLEMENT))
+    base = second.bound_to if second else ours.base if ours else first.base if first else ""
+    commits = history.since(here.repo, base or head.commit, head.commit)
+    done = _done(here, commits, key, second.commit if second else "") if key else None
     facts = Facts(
         active=active is not None,
         start=_start(start, key, attempt),
         done=done is not None,
-        research=_research(records.get(Stage.RESEARCH), task),
+        research=_research(first, task),
         noted=bool(task and task.of(Kind.RESEARCH)),
         saved=second.decision.saved if second else Saved.NONE,
         own=second is not None and second.written == proved,
@@ -103,15 +101,6 @@ def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[S
         del records[Stage.IMPLEMENT]
         records.pop(Stage.COMMIT, None)
     return records
-
-
-def _since(here: Place, base: str, head: Head) -> tuple[Commit, ...]:
-    if not base or base == head.commit:
-        return ()
-    commits = history.since(here.repo, base, head.commit)
-    # History was rewritten: whatever stands there is a person's; the tip alone can tell of the
-    # task.
-    return commits if commits is not None else (history.commit(here.repo, head.commit),)
 
 
 def _done(here: Place, commits: tuple[Commit, ...], key: Key, own_sha: str = "") -> Commit | None:

@@ -59,13 +59,13 @@ def land(site: Site) -> KernError | None:
         return None
     base = repo.text("merge-base", head.commit, tip)
     if base != head.commit:
-        new = _moved(site, history.since(repo, base, tip) or (), head.commit)
+        new = _moved(site, history.since(repo, base, tip), head.commit)
         is_gone = new == head.commit
         repo.git("update-ref", *(("-d", ref, tip) if is_gone else (ref, new, tip)))
         if is_gone:
             return None
         tip = new
-    commits = history.since(repo, head.commit, tip) or ()
+    commits = history.since(repo, head.commit, tip)
     if paths := branch.in_the_way(repo, head.commit, tip):
         tasks = "the finished task" if len(commits) == 1 else f"{len(commits)} finished tasks"
         names = plain.line("; ".join(one.trailer or one.subject for one in commits), 100)
@@ -102,7 +102,7 @@ def follow(repo: Repo, documents: Documents) -> None:
     """
     if not (old := branch.behind(repo)):
         return
-    commits = history.since(repo, old, repo.real_head().commit) or ()
+    commits = history.since(repo, old, repo.real_head().commit)
     undone = [
         match[1] for one in commits if (match := re.search(rf"(?m)^{_UNDONE} (.*)$", one.message))
     ]

@@ -122,8 +122,8 @@ class Loop:
         Else from commits that wait to land, as from those that have; a worker's all land.
         """
         site, at = self.site, facts.look(self.site)
-        if site.rooms.place and not at.start and (at.facts.active or self._pays()):
-            preflight.require_clean(site.rooms.place.changed())
+        if site.rooms.place and (at.facts.active or self._pays()):
+            preflight.yours(site.repo, apart=False)
         if site.rooms.mounted and process.FLEET not in os.environ:
             site.repo.ahead = waiting_refs(site.repo)
 

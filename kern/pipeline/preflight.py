@@ -186,8 +186,12 @@ def yours(repo: Repo, *, apart: bool = True) -> str:
     tasks do not see them. Else raises UsageError, but in the middle of a task.
     """
     paths = uncommitted(repo)
-    if not (apart or refs.start(repo, repo.head().name)):
-        require_clean(paths)
+    if paths and not (apart or refs.start(repo, repo.head().name)):
+        raise UsageError(
+            f"your tree has changes that are not committed: {plain.some(paths)}",
+            hint="without rooms kern works in your tree, and puts it back where an attempt fails: "
+            "commit or stash them, or give it a sandbox (kern help safety)",
+        )
     paths = [path for path in paths if not path.startswith((FILE, f"{PROMPTS}/"))]  # kern's
     if not (apart and paths):
         return ""
@@ -196,18 +200,6 @@ def yours(repo: Repo, *, apart: bool = True) -> str:
         f"{files} uncommitted changes ({plain.some(paths)}): they stay yours; tasks begin with "
         f"{repo.head().commit[:7]} and do not see them: commit what a task needs"
     )
-
-
-def require_clean(paths: Sequence[str]) -> None:
-    """Where a task is carried out in the person's tree, which has those changes. Raises
-    UsageError.
-    """
-    if paths:
-        raise UsageError(
-            f"your tree has changes that are not committed: {plain.some(paths)}",
-            hint="without rooms kern works in your tree, and puts it back where an attempt fails: "
-            "commit or stash them, or give it a sandbox (kern help safety)",
-        )
 
 
 def uncommitted(repo: Repo) -> list[str]:

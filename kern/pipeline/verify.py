@@ -98,9 +98,8 @@ def _is_on_head(site: Site, at: Situation) -> bool:
 
 def commits_since(repo: Repo, base: str, head: str) -> str:
     """What came in on the branch, the newest ones; the tip alone where history was rewritten."""
-    commits = history.since(repo, base, head)
-    commits = (history.commit(repo, head),) if commits is None else commits
-    return ", ".join(f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in commits[-3:])
+    commits = history.since(repo, base, head)[-3:]
+    return ", ".join(f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in commits)
 
 
 # ---------------------------------------------------------------- the witnesses
