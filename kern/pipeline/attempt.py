@@ -46,12 +46,12 @@ class Objection(Exception):
         self.facts: dict[str, object] = {"cause": cause, "red": red}
 
 
-def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
+def begin(site: Site, at: Situation) -> StartRef:
     """The start ref: from now on the attempt has begun."""
-    key, number, mounted = at.opened[0], number or at.attempt, site.rooms.mounted
+    key, mounted = at.opened[0], site.rooms.mounted
     if not mounted:
-        ignored(site).take(key, number)
-    return refs.begin(site.repo, at.head, key, number, mounted=mounted)
+        ignored(site).take(key, at.attempt)
+    return refs.begin(site.repo, at.head, key, at.attempt, mounted=mounted)
 
 
 def ask(

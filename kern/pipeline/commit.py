@@ -15,7 +15,7 @@ from kern.git import history, refs
 from kern.git.landing import advance
 from kern.memory import changes
 from kern.memory.changes import Taught
-from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Outcome, Stage
+from kern.model import LEARNINGS, SPEC, Cause, Decision, Key, Marker, Outcome, Saved, Stage
 from kern.pipeline import attempt, landing, project, settle, verify
 from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
@@ -38,14 +38,15 @@ def commit(site: Site, at: Situation) -> None:
         if message := _message(site, at, tree):
             _make(site, at, tree, message, settle.lesson_of(at.second))
     except Objection as exc:
-        verify.fail(site, at.second, exc)
+        decision = Decision(Saved.FAILED, str(exc))
+        verify.decide(site, at.second.noting(**exc.facts), decision)
 
 
 def conclude(site: Site, at: Situation) -> Settled | None:
     """An experiment that did not work: kern commits SPEC.md and LEARNINGS.md and nothing else."""
     key, task = at.opened
     if at.start is None:  # the commit is found again by its base
-        attempt.begin(site, at, at.attempt - 1)
+        attempt.begin(site, replace(at, attempt=at.attempt - 1))
         return None
     tree = site.repo.tree(at.head.commit)
     checked = project.run_hooks(site, tree, whole_message(key, task, f"Conclude: {task.text}"))

@@ -53,7 +53,6 @@ def research(site: Site, at: Situation) -> None:
     if reply.doubt:  # an attempt that came no further, the second of which ends the task
         _retire_earlier(site, at)
         start = attempt.begin(site, at)
-        refs.hold(site.repo, start, tree)
         why = f"research: {reply.doubt}"
         twice = any(why in note.text for note in task.of(Kind.ATTEMPT, Kind.SKIPPED))
         last = twice or at.due is not Tier.IMPLEMENT
@@ -99,7 +98,6 @@ def implement(site: Site, at: Situation) -> None:
         refs.delete(site.repo, start.ref, start.commit)
         raise
     tree, violation = _left(site, start)
-    refs.hold(site.repo, start, tree)
     limits = "; ".join(filter(None, (*broken, violation)))
     why = plain.line(limits or reply.fault or reply.doubt)
     late = Cause.TIME if reply.fault.startswith("timed out") else Cause.OTHER
@@ -120,7 +118,8 @@ def _retire_earlier(site: Site, at: Situation) -> None:
 def _save(
     site: Site, at: Situation, start: StartRef, tree: str, reply: Said, outcome: str, **more: object
 ) -> None:
-    """stage2.json; its `outcome`, where that is settled whatever was answered."""
+    """The tree, then stage2.json; its `outcome`, where that is settled whatever was answered."""
+    refs.hold(site.repo, start, tree)
     facts = {"base": at.head.commit, "start": start.tree, "tree": tree, "outcome": outcome, **more}
     save(site, reply, at.opened[0], Stage.IMPLEMENT, at.attempt, **facts)
 

@@ -21,8 +21,8 @@ from kern.events import Sink, warning
 from kern.git import refs
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
-from kern.person import Mode, Person
-from kern.pipeline import agents, inside, trust
+from kern.person import Mode
+from kern.pipeline import agents, inside, preflight, trust
 from kern.sandbox import confine
 from kern.sandbox.confine import Sandbox
 from kern.sandbox.means import Means, Overlays
@@ -42,7 +42,7 @@ def homes(repo: Repo) -> Path:
     return trust.state(repo) / "homes" / f"{repo.common_dir.parent.name}-{digest}"
 
 
-def chosen(repo: Repo, own: Person) -> Sandbox:
+def chosen(repo: Repo) -> Sandbox:
     """As this machine has it, with no agent in it. Raises UsageError."""
     mode = person.mode(os.environ.get(VARIABLE) or Mode.AUTO, VARIABLE)
     scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
@@ -51,7 +51,7 @@ def chosen(repo: Repo, own: Person) -> Sandbox:
         Tree(repo.root, repo.git_dir, repo.common_dir, (repo.root / ".kern",), documents),
         home,
         homes(repo),
-        own.sandbox,
+        preflight.person_settings(repo.root).sandbox,
         programs=(*confine.programs(home), *_settings_of_git(repo)),
         hidden=(scope.base,),
     )

@@ -63,22 +63,19 @@ def run_gate(
     *,
     before: bool = False,
     red_before: bool | None = None,
-    rewrote: Callable[[Result], None] | None = None,
+    stays: bool = False,
     how: str = "",
 ) -> Result:
-    """How it ends on exactly that tree; a red one once more, and with what it may lack. `rewrote`:
-    looks at the tree as the gate left it, which is else put back. `how`: what is said of the tree.
+    """How it ends on exactly that tree; a red one once more, and with what it may lack. `stays`:
+    the tree as the gate left it, which is else put back. `how`: what is said of the tree.
     """
     label = f"{gate.label} {how}".rstrip()
 
     def once() -> Result:
         site.caller.check_requests()
         site.sink(events.gate_started(label, gate.command, before=before))
-        with attempt.watched(site, gate.label, back="" if rewrote else tree):
-            end = site.gates.run(gate, tree, before=before, how=how)
-        if rewrote:
-            rewrote(end)
-        return end.against(red_before)
+        with attempt.watched(site, gate.label, back="" if stays else tree):
+            return site.gates.run(gate, tree, before=before, how=how).against(red_before)
 
     end = once()
     if result.runs_again(gate, end):
@@ -93,19 +90,21 @@ def compare(
     gate: Gate,
     tree: str,
     head: str,
-    rewrote: Callable[[Result], None] | None = None,
+    look: Callable[[Gate], None] | None = None,
 ) -> Result:
-    """How it ends on the tree, beside how it does on `head`, without the task. Raises KernError
-    where it did not know that yet, and no task may begin on that: then none is to blame; but not in
-    the middle of a run, which goes on then.
+    """How it ends on the tree, beside how it does on `head`, without the task. `look`: at the tree
+    as the gate left it. Raises KernError where it did not know that yet, and no task may begin on
+    that: then none is to blame; but not in the middle of a run, which goes on then.
     """
-    was = known(site, gate, head)
-    end = run_gate(site, gate, tree, red_before=was.red if was else None, rewrote=rewrote)
+    was, stays = known(site, gate, head), look is not None
+    end = run_gate(site, gate, tree, red_before=was.red if was else None, stays=stays)
+    if look:
+        look(gate)
     if was or not (end.red and gate.name):
         return end
     before = run_gate(site, gate, site.repo.tree(head), before=True)
     taken = site.repo.bare(head) == site.repo.bare(tree)  # a person has committed the task's files
-    first = taken or not (rewrote and site.memory.checked)
+    first = taken or not (look and site.memory.checked)
     if before.red and before.stops(site.options.allow_red, first=first):
         message, hint = result.refusal([before])
         where = f"that is {head[:7]}, without any task that waits to land"

@@ -61,8 +61,7 @@ def begin(
     settings = replace(settings, max_cost=most, allow_red=options.allow_red, picked=options.models)
     templates = prompts.templates(repo.root, settings)
     crew = agents.chosen(templates.values())
-    own, first = preflight.person_settings(repo.root), ""
-    plan = isolation.chosen(repo, own)
+    plan, first = isolation.chosen(repo), ""
     if not options.leave.trusted:
         new, held = trust.started(repo, settings, parsed, crew), plan.means is not Means.NONE
         first = trust.settle(repo, new, options.leave.ask, held=held)

@@ -17,7 +17,7 @@ from kern.pipeline import isolation, preflight
 from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
 from kern.spec import notes, order
-from kern.spec.parse import Kind, Spec, parse
+from kern.spec.parse import parse
 
 
 def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
@@ -68,7 +68,7 @@ def ended(
     last = {one.key: one for one in settled if one.key not in ticked}.values()
     failed = [one for one in last if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED)]
     questions, needs = notes.waiting(spec), order.needs(spec)
-    stuck = () if error or order.select(spec) else _stuck(spec)
+    stuck = not error and order.select(spec) is None and order.still(spec) > 0
     unfinished = bool(failed or stuck or questions)
     exit_code = getattr(error, "exit_code", 1) if error else int(unfinished)
     why = "the time of --until has come" if site.steered.late else "stopped, as asked"
@@ -94,18 +94,3 @@ def name_unsigned(site: Site, settled: Sequence[Settled]) -> None:
     if commits and not site.repo.signs and site.repo.is_set("commit.gpgsign"):
         what = f"{plain.count(len(commits), 'commit')} of this run not signed"
         site.warn(f"{what}: git rebase --force-rebase -S {commits[0][:10]}^ signs", kept=True)
-
-
-def _stuck(spec: Spec) -> tuple[tuple[str, str], ...]:
-    """Open tasks of which none is ready, each with what it waits for; a question is not among it,
-    and told by itself.
-    """
-    blocker = order.blockers(spec)
-    return tuple(
-        (task.text, why)
-        for task in spec.tasks
-        if task.marker is not Marker.DONE
-        and (why := blocker(task))
-        and why != order.OPEN_SUBTASKS
-        and (task.of(Kind.BLOCKED) or not notes.pending(task))
-    )

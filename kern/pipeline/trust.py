@@ -149,17 +149,13 @@ def of_gates(gates: Iterable[Gate]) -> list[str]:
 # ---------------------------------------------------------------- the question
 
 
-def questions(repo: Repo, lines: Started, *, held: bool) -> list[str]:
-    """What a run asks about before it starts it. `held`: in a sandbox."""
-    return unseen(repo, lines.agents if held else lines.lines)
-
-
 def settle(repo: Repo, lines: Started, ask: Ask, *, held: bool) -> str:
     """Make sure that the person trusts what would be started outside of a sandbox, and each new
-    line of it. What a first run says of the rest; empty later. Raises UsageError where they do not.
+    line of it. `held`: in a sandbox. What a first run says of the rest; empty later. Raises
+    UsageError where they do not.
     """
     first = known(place(repo)) is None
-    new = questions(repo, lines, held=held)
+    new = unseen(repo, lines.agents if held else lines.lines)
     if new and not ask(new, first):
         raise UsageError("nothing was started: this repository is not trusted", hint=HINT)
     known_lines = [line for line in lines.project if line not in new]

@@ -71,10 +71,6 @@ def decide(site: Site, second: StageRecord, decision: Decision) -> None:
     site.sink(events.live("debug", text=f"outcome of {second.key.text}: {decision}"))
 
 
-def fail(site: Site, second: StageRecord, why: Objection) -> None:
-    decide(site, second.noting(**why.facts), Decision(Saved.FAILED, str(why)))
-
-
 # ---------------------------------------------------------------- what lies there
 
 
@@ -127,7 +123,7 @@ def witness(
     task: Task | None,
     head: str,
     tree: str,
-    look: Callable[[Gate, Result], None] | None = None,
+    look: Callable[[Gate], None] | None = None,
 ) -> list[str]:
     """What stands behind the tree, on top of `head`, and what lessens that, in words. `look`: at
     what a gate has left of it. Raises Objection.
@@ -141,7 +137,7 @@ def witness(
             raise Objection(result.objection(end), cause, result.evidence(end))
 
     for gate in required.gates:
-        take(project.compare(site, gate, tree, head, look and partial(look, gate)))
+        take(project.compare(site, gate, tree, head, look))
     doubt = _doubt(site, required.gates, results, head, tree)
     for end in hidden.run(site, tree):
         take(end)
@@ -172,7 +168,7 @@ def _check_files(site: Site, change: Mapping[str, Change]) -> None:
             raise Objection(str(exc), Cause.OTHER) from None
 
 
-def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Result) -> None:
+def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate) -> None:
     """The task's files that the gate rewrote, as a formatter does, are part of it. What else it
     rewrote goes with the room, which is said once.
     """
@@ -183,7 +179,6 @@ def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Resul
         note = f"{gate.label} rewrote {some(others)}, which is not part of the task: not kept"
         site.warn(note, once=True)
     if own and at.second.fixed < MOST_FIXES:
-        site.sink(events.gate_ended(end))
         attempt.take_in(site, at.second, gate.label, own)
         raise _Fixed
 

@@ -129,7 +129,7 @@ def _sandbox(here: Here) -> Iterator[Check]:
     """Which sandbox there is, and what an agent has in it."""
     repo = here.repo
     programs = [Program(agent, agents.command(agent)) for agent in here.crew]
-    plan = isolation.chosen(repo, preflight.person_settings(repo.root))
+    plan = isolation.chosen(repo)
     with isolation.ready(plan, programs, lambda event: None) as sandbox:
         apart = isolation.rooms(sandbox, repo, here.settings)
         changes = tried("changes", lambda: preflight.yours(repo, apart=apart))

@@ -58,7 +58,7 @@ def _place(here: Place, settings: Settings, options: Options) -> Iterator[str]:
     yield preflight.lands(repo, repo.head().name)
     if several:
         yield f"at once: {told(options.jobs, options.scheduler)}"
-    sandbox = isolation.chosen(repo, preflight.person_settings(repo.root))
+    sandbox = isolation.chosen(repo)
     apart = several or isolation.rooms(sandbox, repo, settings)
     yield preflight.yours(repo, apart=apart)
 

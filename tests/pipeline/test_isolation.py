@@ -9,7 +9,7 @@ from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.errors import UsageError
 from kern.git.repository import open_at
-from kern.person import Holding, Person
+from kern.person import Holding
 from kern.pipeline import isolation, preflight
 from tests.conftest import Git
 
@@ -60,7 +60,7 @@ def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Pat
     git("config", "--global", "include.path", "~/work.gitconfig")
     git("config", "--global", "core.excludesFile", "~/ignored")
     git("config", "core.hooksPath", str(tmp_path / "hooks"))
-    wanted = isolation.chosen(open_at(repo), Person())
+    wanted = isolation.chosen(open_at(repo))
     assert {home / "work.gitconfig", home / "ignored", tmp_path / "hooks"} <= {*wanted.programs}
 
 

@@ -49,7 +49,7 @@ def test_a_record_that_is_damaged_counts_for_nothing(repo: Path) -> None:
     for text in (record.read_text()[:20], "[]"):
         record.write_text(text)
         assert trust.known(record) is None
-        assert trust.questions(found, Started(("a",)), held=False) == ["a"]
+        assert trust.unseen(found, Started(("a",)).lines) == ["a"]
 
 
 @pytest.mark.parametrize("state", ["", "state", "REPO/state", "LINK/state", "OUTSIDE/state"])
@@ -72,7 +72,7 @@ def test_what_a_person_types_themselves_is_their_yes_to_that_line_alone(repo: Pa
     found = repository.open_at(repo)
     trust.agree(found, trust.of_gates([Gate("", "mine", 0)]))
     lines = Started(("gate of the task: mine", "gate test: theirs"))
-    assert trust.questions(found, lines, held=False) == ["gate test: theirs"]
+    assert trust.unseen(found, lines.lines) == ["gate test: theirs"]
 
 
 def test_a_yes_before_the_first_commit_outlasts_it_and_holds_for_no_other_repository(

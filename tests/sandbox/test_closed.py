@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kern.git.repository import open_at
-from kern.person import Mode, Person
+from kern.person import Mode
 from kern.pipeline import isolation
 from kern.sandbox import closed
 from kern.sandbox.confine import Sandbox, unheld
@@ -43,7 +43,7 @@ def held(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     (repo / "a.c").write_text(f'#include "{home}/data/in.csv"\n')
     monkeypatch.setenv("DATABASE_URL", "postgres://mine")
     monkeypatch.setenv(isolation.VARIABLE, Mode.BWRAP)
-    plan = isolation.chosen(open_at(repo), Person())
+    plan = isolation.chosen(open_at(repo))
     with isolation.ready(plan, [], lambda event: None) as held:
         yield held
 

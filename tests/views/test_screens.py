@@ -148,7 +148,7 @@ def ended(**more: Any) -> events.RunEnded:
     values = {**facts, **more}
     row = {name: values.pop(name) for name in ("exit", "seconds", "open")}
     record = events.row("run", "end", **row, done=0)
-    return events.RunEnded(record, done=(), needs_help=(), stuck=(), **values)
+    return events.RunEnded(record, done=(), needs_help=(), stuck=False, **values)
 
 
 def night() -> list[dict[str, Any]]:
