@@ -140,9 +140,10 @@ def described(sandbox: Sandbox) -> str:
     return f"{sandbox.means}; your home folder is not in it (kern help safety)" if there else ""
 
 
-def notices(sandbox: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
+def notices(sandbox: Sandbox, theirs: Settings) -> tuple[str, ...]:
     """What a run says first of its sandbox."""
-    refused = person.refused(own.sandbox, theirs.sandbox) if sandbox.means is not Means.NONE else ()
+    held = sandbox.means is not Means.NONE
+    refused = person.refused(sandbox.grants, theirs.sandbox) if held else ()
     flat = sandbox.means is Means.BWRAP and sandbox.overlays is Overlays.NONE
     return (lacking(sandbox), _FLAT * flat, *refused)
 

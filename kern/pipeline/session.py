@@ -91,7 +91,7 @@ def begin(
         caller.hold, caller.nests = sandbox.hold, sandbox.means is Means.NONE
         isolation.promised(templates if paid else {}, caller, sandbox)
         here = _in_rooms(repo, caller, sandbox, steered, options, lands=lands)
-        for notice in (scope.notice, first, *isolation.notices(sandbox, own, settings)):
+        for notice in (scope.notice, first, *isolation.notices(sandbox, settings)):
             if notice:
                 here.warn(notice)
         _tidy(here, killed.run if killed else "")
