@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from kern import plain
-from kern.errors import UsageError
 
 
 @contextlib.contextmanager
@@ -27,8 +26,7 @@ def as_data(as_json: bool) -> Iterator[None]:
 def duration(text: str) -> float:
     """Seconds."""
     if (value := plain.seconds(text)) is None:
-        what = f"DELAY is a time such as 30s, 5m or 1h30m: {plain.line(text, 40)!r} is not"
-        raise UsageError(what, hint="kern 5 10s")
+        raise BadParameter(f"{plain.line(text, 40)!r} is no time such as 30s, 5m or 1h30m")
     return value
 
 
@@ -37,8 +35,7 @@ def clock(text: str) -> float:
     try:
         when = datetime.strptime(text, "%H:%M")
     except ValueError:
-        what = f"--until takes a time of day: {plain.line(text, 40)!r} is none"
-        raise UsageError(what, hint="kern --until 07:00") from None
+        raise BadParameter(f"{plain.line(text, 40)!r} is no time of day such as 07:00") from None
     now = datetime.now()
     then = datetime.combine(now, when.time())
     return (then if then > now else then + timedelta(days=1)).timestamp()

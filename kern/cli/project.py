@@ -96,12 +96,12 @@ def _try(repo: Repo, guesses: Sequence[Guess], leave: Leave) -> None:
     if not (leave.trusted or asking.yes(question, "y")):
         print("none of them was run: kern check does it, and kern init --trust without asking")
         return
-    by_name: dict[str, Result] = {}
     try:
         results, _ = _ran(repo.root, (), replace(leave, trusted=True), compared=False)
-        by_name = {one.name.removeprefix("gate "): one for one in results}
     except KernError as exc:
         print(f"none of them counts as run: {plain.line(str(exc))}")
+        return
+    by_name = {one.name.removeprefix("gate "): one for one in results}
     text = _toml([guess._replace(ended=by_name.get(guess.name)) for guess in guesses])
     workspace.replace(repo.root / FILE, text.encode())
     trust.agree(repo, trust.of_gates(config.parse(text).gates))

@@ -12,7 +12,6 @@ from typing import Any
 from kern import plain
 from kern.errors import KernError, UsageError
 from kern.git import repository
-from kern.git.repository import Repo
 from kern.journal import totals
 from kern.journal.history import GATE, History, Record, Run, Story, moment
 from kern.journal.sentences import format_record
@@ -41,18 +40,9 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
 
 
 def gathered(folder: Path, since: str) -> History:
-    """What the journal holds since then, and how things stand now."""
-    began = _since(since, datetime.now(UTC))
-    project = repository.open_at(folder)
-    history = recorded(project, began)
-    if history.runs:
-        _stand(project, history)
-    return history
-
-
-def _stand(project: Repo, history: History) -> None:
-    """As SPEC.md has it now, as far as that can be read."""
-    parsed = parse("")
+    """What the journal holds since then, and how things stand now, as far as that can be read."""
+    began, project = _since(since, datetime.now(UTC)), repository.open_at(folder)
+    history, parsed = recorded(project, began), parse("")
     with contextlib.suppress(KernError):
         parsed = Documents(project.root).spec()[1]
     history.needs = order.needs(parsed)
@@ -62,6 +52,7 @@ def _stand(project: Repo, history: History) -> None:
             task.mark = "answered" if answered else "open"
             if one.marker is Marker.DONE:
                 task.mark = "done"
+    return history
 
 
 def _since(text: str, now: datetime) -> str:

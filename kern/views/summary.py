@@ -152,8 +152,6 @@ def _looks(history: History) -> Iterator[Row]:
         task = f"{plain.line(last['task'], 60)}: " if last["task"] and not often else ""
         where = f"; {last['where']}" if last["where"] else ""
         yield f"  {task}{plain.line(last['text'], 600)}{often}{where}", NOTICE
-    if _unproven(history.done):
-        yield "  To verify such commits, name checks that are green in kern.toml: [gates].", NOTICE
 
 
 def need(one: Need) -> Row:
