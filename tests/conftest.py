@@ -48,7 +48,9 @@ heed_signals()
 keep_bytecode()
 os.environ["TZ"] = "UTC"
 time.tzset()
-tempfile.gettempdir()  # known from now on: where a test's own TMPDIR leads goes with the test
+# Known from now on: where a test's own TMPDIR leads goes with the test. Stories name their folder
+# without quotes; kern itself is told of the blank.
+tempfile.tempdir = "/tmp" if " " in tempfile.gettempdir() else tempfile.gettempdir()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

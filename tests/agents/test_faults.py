@@ -28,7 +28,7 @@ CLI = command.agent("cli", ["cli"])
 )
 def test_each_answer_has_its_class(said: str, status: int | None, grade: type) -> None:
     found = faults.of_api(CLI, said, status=status)
-    assert type(found) is grade and found.message
+    assert type(found) is grade and (said or f"the API answers {status}") in found.message
 
 
 @pytest.mark.parametrize(
