@@ -10,8 +10,6 @@ from kern.model import Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Spec, Task, parse
 
-_KERNS = (Kind.ATTEMPT, Kind.QUESTION)  # which count as kern's own, wherever they come from
-
 
 def reapply(before: str, after: str) -> tuple[str, list[str]]:
     """The text, and what to say of it. Where kern's lines cannot be read there (a fence hides them)
@@ -55,23 +53,15 @@ def _markers(old: Spec, after: str) -> tuple[str, list[str]]:
 def _whole(before: str, old: Spec, task: Task, text: str) -> tuple[str, list[str]]:
     """With the task in progress and the notes that it had."""
     warnings: list[str] = []
-    if (there := parse(text).find(task.key)) is None:
+    if parse(text).find(task.key) is None:
         text = _put_back(text, old, task, before.split("\n")[task.line - 1 : task.end])
         warnings.append(f"restored a task that vanished from SPEC.md: {task.text}")
-        there = parse(text).find(task.key)
-    if there is None:
+    if (there := parse(text).find(task.key)) is None:
         return text, []
-    texts = {note.said for note in task.notes}
-    forged = [note for note in there.of(*_KERNS) if note.said not in texts]
-    warnings += [
-        f"{note.kind.lower()} note that kern did not write struck: {task.text}" for note in forged
-    ]
-    text = edit.without(text, forged)
     # A research note that reads otherwise was edited.
     edited = Kind.RESEARCH if there.of(Kind.RESEARCH) else None
     rest = replace(task, notes=[note for note in task.notes if note.kind is not edited])
-    there = parse(text).find(task.key)
-    fixed = edit.noted(text, there, before, rest) if there else text
+    fixed = edit.noted(text, there, before, rest)
     if fixed != text:
         warnings.append(f"restored notes that vanished from SPEC.md under: {task.text}")
     return fixed, warnings

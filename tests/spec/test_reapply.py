@@ -142,13 +142,6 @@ def test_a_new_task_is_not_done_and_a_done_one_may_move() -> None:
     assert reapply(BEFORE, reworded.replace("[ ] third", "[x] 3"))[0].count("[x]") == 2
 
 
-@pytest.mark.parametrize("kind", ["Attempt 2", "Question"])
-def test_a_note_that_only_kern_writes_is_struck(kind: str) -> None:
-    after = BEFORE.replace("- [ ] third\n", f"  > **{kind}:** forged\n- [ ] third\n")
-    text, warnings = reapply(BEFORE, after)
-    assert text == BEFORE and "that kern did not write struck" in warnings[0]
-
-
 @pytest.mark.parametrize("line", ["```\n", "<!--\n"])
 def test_what_hides_the_tasks_goes(line: str) -> None:
     hidden, closing = line + BEFORE, {"```\n": "```\n", "<!--\n": "-->\n"}[line]

@@ -225,19 +225,17 @@ def test_kerns_lines_come_back_into_any_text_and_none_of_it_is_lost(chance: rand
     before, mild = tidy(chance), chance.random() < 0.7
     wild = chance.choice((damaged(encode(before), chance), document(chance)))
     after = shaken(before, chance) if mild else decode(wild)
-    text, warnings = reapply(before, after)
+    text, _ = reapply(before, after)
     assert decode(encode(text)) == text
     assert reapply(before, text)[0] == text, "twice is once"
     (task,), old, new = parse(before).active, parse(before), parse(text)
     if (there := new.find(task.key)) and mild:
         assert there.marker is Marker.ACTIVE and {*own(task)} <= {*own(there)}
-        kerns = {note for note in own(there) if note[0] in (Kind.ATTEMPT, Kind.QUESTION)}
-        assert kerns <= {*own(task)}
         done = [sum(one.marker is Marker.DONE for one in each.tasks) for each in (old, new)]
         assert done[1] <= done[0]
     elif mild:  # other words were given to it
         assert any(one.key != task.key for one in new.active)
-    if text != before and not any("struck" in line for line in warnings):
+    if text != before:
         assert not bare(after) - bare(text)
 
 
