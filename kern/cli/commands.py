@@ -248,7 +248,6 @@ def search(
 
 @app.command(rich_help_panel="Set up")
 def init(
-    no_run: Annotated[bool, Option("--no-run", help="Find the checks; run none of them.")] = False,
     agents: Annotated[bool, Option("--agents", help="Only tell your agents of kern.")] = False,
     trust: options.Trusted = False,
 ) -> None:
@@ -258,7 +257,7 @@ def init(
     if agents:
         offers.skill(Path.cwd())
     else:
-        project.init(Path.cwd(), asking.leave(trust), run=not no_run)
+        project.init(Path.cwd(), asking.leave(trust))
 
 
 @app.command(rich_help_panel="Set up", hidden=True)

@@ -35,7 +35,7 @@ _ELSEWHERE = frozenset(  # what lies there belongs to others, or is material of 
 )
 
 
-def init(folder: Path, leave: Leave, *, run: bool) -> None:
+def init(folder: Path, leave: Leave) -> None:
     """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
     repo = repository.open_at(folder)
     guesses = detect.guesses(folders(repo))
@@ -43,7 +43,7 @@ def init(folder: Path, leave: Leave, *, run: bool) -> None:
     for guess in guesses:
         print(f"  {guess.name}  {plain.line(guess.command)}  ({plain.line(guess.why)})")
     names = _write(repo, guesses)
-    if FILE in names and guesses and run:
+    if FILE in names and guesses:
         _try(repo, guesses, leave)
     gates = config.parse(workspace.read(repo.root / FILE) or b"").gates
     if not gates:

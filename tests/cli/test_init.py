@@ -93,7 +93,7 @@ def test_the_gates_of_each_kind_are_green_in_a_project_of_it(
     git("add", "--all")
     git("commit", "-qm", "start")
 
-    ran = kern("init", *([] if kind.tools else ["--no-run"]))
+    ran = kern("init", env={} if kind.tools else {"KERN_TRUST": ""})
     assert ran.code == 0, ran.said
     assert kind.gates.items() <= gates(empty).items(), ran.said + toml(empty)
     if kind.tools:
@@ -190,7 +190,7 @@ def test_many_folders_links_in_a_circle_and_what_others_own(empty: Path) -> None
 def test_garbage_and_ten_megabytes_are_no_checks(empty: Path, kern: Kern) -> None:
     (empty / "package.json").write_bytes(b'{"scripts": {"test": "x", "y": "' + b"z" * 10_000_000)
     (empty / "Makefile").write_bytes(os.urandom(1 << 16))
-    assert kern("init", "--no-run").code == 0
+    assert kern("init").code == 0
     assert gates(empty) == {}
 
 
@@ -202,16 +202,16 @@ def test_another_agent_is_proposed_where_the_usual_one_is_not(
     codex.write_text("#!/bin/sh\necho 'Logged in using an API key'\n")
     codex.chmod(0o755)
     monkeypatch.setenv("PATH", f"{codex.parent}:/usr/bin:/bin")
-    kern("init", "--no-run")
+    kern("init")
     assert config.parse((empty / "kern.toml").read_bytes()).agents == ("codex",)
     codex.with_name("claude").symlink_to("/bin/true")
     (empty / "kern.toml").unlink()
-    kern("init", "--no-run")
+    kern("init")
     assert config.parse((empty / "kern.toml").read_bytes()).agents == ()
     assert "# codex is logged in here, and may see what claude overlooks\n# agent" in toml(empty)
     named = config.parse(re.sub(r"(?m)^# (?=\[stages.judge|agent =)", "", toml(empty)).encode())
     assert named.stages[Aide.JUDGE].agent == "codex" and [*named.stages] == [Aide.JUDGE]
     codex.write_text("#!/bin/sh\necho Not logged in\n")
     (empty / "kern.toml").unlink()
-    kern("init", "--no-run")
+    kern("init")
     assert "codex" not in toml(empty)
