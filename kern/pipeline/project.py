@@ -175,8 +175,7 @@ def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
 
 def at_the_end(required: Checks) -> list[Gate]:
     """Those that send an agent back: what was red before the task is not its fault."""
-    excused = {gate for gate in required.gates if gate in required.red or gate.red}
-    return [gate for gate in required.gates if gate.strict or gate not in excused]
+    return [g for g in required.gates if g.strict or not (g.red or g in required.red)]
 
 
 # ---------------------------------------------------------------- git's hooks
