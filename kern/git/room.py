@@ -100,7 +100,7 @@ class Room:
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
             look = ("diff-files", "-z", "--name-only")  # what a child has merely touched as well
             if written := self.repo.paths(*_EXACTLY, *look, env=self.env):
-                anew = (*_EXACTLY, "checkout-index", "--force", "--index", "-z", "--stdin")
+                anew = (*_EXACTLY, "checkout-index", "--force", "-z", "--stdin")
                 self.repo.git(*anew, stdin=os.fsencode("\0".join(written)), env=self.env)
         except (GitFailed, OSError):  # at what is closed to git
             self.index.unlink()

@@ -137,11 +137,22 @@ def test_what_you_built_of_a_later_edit_passes_for_no_build_of_the_tree(
 
 
 @pytest.mark.parametrize(
-    "harm", ["echo x = 9 > lib.py; touch -d @1000000000 lib.py", "chmod 600 lib.py"]
+    ("harm", "young"),
+    [
+        ("echo x = 9 > lib.py; touch -d @1000000000 lib.py", 2_000_000_000),
+        ("sleep 1.1; echo x = 9 > lib.py; touch -d @1000000000 lib.py", 0),
+        ("chmod 600 lib.py", 2_000_000_000),
+    ],
 )
 def test_a_filling_undoes_what_git_would_not_see(
-    here: tuple[Room, Run], repo: Path, git: Git, harm: str
+    here: tuple[Room, Run],
+    repo: Path,
+    git: Git,
+    harm: str,
+    young: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("kern.git.room._YOUNG_NS", young)
     room, run = here
     git("config", "core.trustctime", "false")
     os.utime(repo / "lib.py", (1_000_000_000, 1_000_000_000))
