@@ -14,6 +14,7 @@ from kern.fleet import worktree
 from kern.models import of_options
 from kern.pipeline import loop
 from kern.pipeline.site import Options
+from kern.system import workspace
 from kern.views.live import Console
 
 UNBOUNDED = 999_999  # tasks, where something else ends the run
@@ -63,7 +64,7 @@ def _many(site: Any, options: Options, console: Console) -> int | None:
             worktree.set_up(site)
         return None
     if not (options.jobs or where):
-        there = (site.scope.folder / worktree.FOLDER).glob("*/.git")
+        there = (site.scope.folder / workspace.FLEET).glob("*/.git")
         if not (fleet.begun(site) or any(there)):
             return None
         if options.until_done:

@@ -28,7 +28,7 @@ from kern.git import history, refs
 from kern.git.repository import Repo
 from kern.journal import store as journal
 from kern.model import Key
-from kern.system import lock, process, waits, workspace
+from kern.system import lock, process, workspace
 
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
@@ -39,14 +39,10 @@ _DASK: Any = distributed  # it has no types
 
 def _remote(repo: Repo, *argv: str) -> None:
     """Raises KernError where it does not answer as it should."""
-    output = ""
-    for pause in (0.0, 0.5, 2.0):  # what others push and delete meanwhile can break one off
-        waits.sleep(pause)
-        code, _, output = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
-        if not code:
-            return
-    what = f"git {argv[0]} failed: {plain.line(output.strip(), 300)}"
-    raise KernError(what, hint="see that caller and workers reach the remote: git remote -v")
+    code, _, output = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
+    if code:
+        what = f"git {argv[0]} failed: {plain.line(output.strip(), 300)}"
+        raise KernError(what, hint="see that caller and workers reach the remote: git remote -v")
 
 
 # ---------------------------------------------------------------- on the worker

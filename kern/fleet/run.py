@@ -20,6 +20,7 @@ from kern.errors import Exit, KernError, LimitReached, UsageError
 from kern.fleet import work, worktree
 from kern.fleet.work import Job, Work
 from kern.git import history, refs
+from kern.git.history import Commit
 from kern.git.landing import advance, waiting_refs
 from kern.git.repository import DOCUMENTS
 from kern.journal import history as journal
@@ -81,9 +82,8 @@ class Fleet(loop.Loop):
         self.where = cache(lambda: self.stack.enter_context(fresh()))  # gates look at what lands
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
         self.busy: dict[Future[Work], Job] = {}
-        self.again = list[Job]()  # to be handed out once more
+        self.begun = dict[Key, Job]()  # in a worktree, or to be mended: handed out, it is resumed
         self.queue = list[Work]()  # finished
-        self.stuck = list[Job]()  # in progress, for the next run
         self.merging = ""  # a merge or a rebase of the person's that is under way
         self.stopping, self.handed = False, 0
         self.tries = Counter[Key]()
@@ -106,11 +106,7 @@ class Fleet(loop.Loop):
         process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
         there = [*self._left()]
         self.queue = [one for one in there if one.commit]
-        half = [one.job for one in there if not one.commit]
-        self.again = [one for one in half if self.wanted in (None, one.key)]
-        del self.again[self.options.iterations :]
-        self.stuck = [one for one in half if one not in self.again]
-        self.handed = len(self.again)
+        self.begun = {one.job.key: one.job for one in there if not one.commit}
 
     def _left(self) -> Iterator[Work]:
         """Finished, or half done, of tasks in SPEC.md; anything else is kept at a ref, and goes."""
@@ -187,20 +183,23 @@ class Fleet(loop.Loop):
 
     def _hand_out(self) -> None:
         while len(self.busy) < self.count and not (self.stopping or self.merging):
-            if not (job := self.again.pop(0) if self.again else self._next()):
+            if not (job := self._next()):
                 return
             self.busy[self.pool.submit(self.carry_out, job)] = job
             if self.afar:
                 self.sink(events.new("sent", task=job.key.text, worker=job.worker))
 
     def _next(self) -> Job | None:
-        parsed, finished = self.site.documents.spec()[1], (one.job for one in self.queue)
-        there = [*self.busy.values(), *self.again, *self.stuck, *finished]
-        task = work.choose(parsed, {one.key for one in there}, self.passed_over, self.wanted)
+        parsed, jobs = self.site.documents.spec()[1], [*self.busy.values()]
+        jobs += [one.job for one in self.queue]
+        taken = {one.key for one in jobs} | (self.begun.keys() & self.passed_over)
+        task = work.choose(parsed, taken, self.passed_over, self.wanted)
         if not task or self.handed >= self.options.iterations:
             return None
         self.handed += 1
-        used = {one.worker for one in there}
+        if job := self.begun.pop(task.key, None):
+            return job
+        used = {one.worker for one in (*jobs, *self.begun.values())}
         free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
         return self._job(task, free, self.repo.head().commit)
 
@@ -242,14 +241,15 @@ class Fleet(loop.Loop):
         if finished.code == Exit.LIMIT or (finished.hint and tries > 1):
             hint = finished.hint.replace("run kern", f"run {self.options.called}")
             self.fault = _FAULTS.get(finished.code, KernError)(fault, hint=hint)
-        elif tries < TRIES:
+            return
+        self.begun[job.key] = job
+        if tries < TRIES:
+            self.handed -= 1
             text = plain.line(job.key.text, 160)
             self.site.warn(f"worker {job.worker}: {fault}; its task is tried again: {text}")
-            self.again.append(job)
         else:
             often = f"{fault} {tries} times in a row (out of memory?)"
             why = f"{often}: {self.options.called} resumes it; tail {self.yard.log(job.worker)}"
-            self.stuck.append(job)
             self._settle(Settled(job.key.text, Outcome.SKIPPED, why, job.key))
 
     def _release(self, job: Job, landed: str = "") -> None:
@@ -276,44 +276,42 @@ class Fleet(loop.Loop):
         """
         if self.queue:
             landing.land(self.site)
-        for one in list(self.queue):
-            if not self._land(one):  # the branch has moved meanwhile
-                return
-            self.queue.remove(one)
-            self._release(one.job, one.commit)
+        self.queue = [one for one in self.queue if not self._land(one)]
 
     def _land(self, done: Work) -> bool:
-        """Whether it is durable what became of it. Raises KernError where a person is needed: then
-        it is as before.
+        """Whether it is durable what became of it; not where the branch has moved meanwhile. Raises
+        KernError where a person is needed: then it is as before.
         """
-        site, repo, key = self.site, self.repo, done.job.key
+        site, repo, key, proved = self.site, self.repo, done.job.key, ""
         head, own = repo.head(), history.commit(repo, done.commit)
-        for one in history.since(repo, own.parents[0], head.commit):
-            if one.message == own.message and facts.ticks(repo, one, key):
-                self._finish(done)
-                return True
         task = site.documents.spec()[1].find(key)
-        if task is None or task.marker is Marker.DONE:
-            ref = site.keep(key, "finished", own.tree, head.commit)
-            what = f"no open task of {SPEC} any more: {plain.line(key.text, 200)}"
-            site.warn(f"{what}: what was finished is saved as {ref}")
-            return True
-        how: dict[str, Any] = {"texts": self._texts(done), "proof": done.proved}
-        try:
-            new, proved = landing.on_top(site, own, head.commit, task, where=self.where, **how)
-        except landing.Refused as exc:
-            self._mend(done, exc, head.commit)
-            return True
-        waits = landing.waits(site, head.commit, new)
-        if not (waits or advance(repo, head, new, own.subject)):
-            return False
-        self._finish(done)
-        end = Outcome.DONE
-        # An experiment that did not work changes the two documents alone.
-        if is_experiment(key.text) and {*repo.changed(own.parents[0], own.sha)} <= {*DOCUMENTS}:
-            end, proved = Outcome.CONCLUDED, ""
-        self._settle(Settled(key.text, end, f"{new[:7]} {own.subject}", key, proved, new))
+        is_open = task is not None and task.marker is not Marker.DONE
+        if not (new := self._landed(own, key, head.commit)) and is_open:
+            how: dict[str, Any] = {"texts": self._texts(done), "proof": done.proved}
+            try:
+                new, proved = landing.on_top(site, own, head.commit, task, where=self.where, **how)
+            except landing.Refused as exc:
+                self._mend(done, exc, head.commit)
+                return True
+            waits = landing.waits(site, head.commit, new)
+            if not (waits or advance(repo, head, new, own.subject)):
+                return False
+        if new:
+            self._finish(done)
+        if is_open:
+            end = Outcome.DONE
+            # An experiment that did not work changes the two documents alone.
+            if is_experiment(key.text) and {*repo.changed(own.parents[0], own.sha)} <= {*DOCUMENTS}:
+                end, proved = Outcome.CONCLUDED, ""
+            self._settle(Settled(key.text, end, f"{new[:7]} {own.subject}", key, proved, new))
+        self._release(done.job, done.commit if new else "")
         return True
+
+    def _landed(self, own: Commit, key: Key, head: str) -> str:
+        """Where a killed landing got as far as the branch: its commit there."""
+        since = history.since(self.repo, own.parents[0], head)
+        same = (one for one in since if one.message == own.message)
+        return next((one.sha for one in same if facts.ticks(self.repo, one, key)), "")
 
     def _mend(self, done: Work, refused: landing.Refused, head: str) -> None:
         """What was finished goes back, as what the next attempt begins with."""
@@ -321,8 +319,10 @@ class Fleet(loop.Loop):
         site.documents.edit(lambda text, _: work.noted(text, key, done.spec))
         failed = landing.give_back(site, key, own, refused, head).written
         kept = self.repo.commit_object(refused.tree, (head, done.commit), "to be mended\n")
+        self._release(done.job, done.commit)
         if task := site.documents.spec()[1].find(key):
-            self.again.append(self._job(task, done.job.worker, head, kept, failed))
+            self.begun[key] = self._job(task, done.job.worker, head, kept, failed)
+            self.handed -= 1
 
     def _finish(self, done: Work) -> None:
         """Files, index and documents follow the branch; twice is once."""
@@ -358,10 +358,9 @@ class Fleet(loop.Loop):
         """What is finished, or in progress in its worktree, stays; how many are in progress. With a
         fault so do files that may be named in it.
         """
-        rest, base = [*self._left()], None if self.fault else self.site.scope.base
-        there = {worktree.PROVING, *worktree.numbers(self.yard)}
+        rest, there = [*self._left()], {worktree.PROVING, *worktree.numbers(self.yard)}
         for number in there - {one.job.worker for one in rest}:
-            worktree.remove(self.yard, number, base)
+            worktree.remove(self.yard, number)
         if not (rest or self.fault):
             shutil.rmtree(self.yard.folder, ignore_errors=True)
         return sum(one.under_way for one in rest)

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from kern import plain
@@ -33,7 +32,6 @@ from kern.system import control, lock, process, workspace
 
 _FIRST_PORT = 20_000
 _GRACE_S = 10.0, 5.0  # it ends its own agent
-FOLDER = ".fleet"  # below the scope's; no branch has such a name
 PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
 _LACKS = "commit it, or have [worktree] copy or setup bring it (kern help settings)"
@@ -68,9 +66,7 @@ def yard(site: Site) -> Yard:
     """Raises UsageError where a worktree cannot get what it is to have. A room shows all of it."""
     repo, wanted = site.repo, site.caller.settings.worktree
     brought = () if site.rooms.mounted else copied(repo, wanted)
-    # git's answering process belongs to the thread that lands.
-    own = Repo(repo.root, repo.git_dir, repo.common_dir)
-    return Yard(own, (site.scope.folder / FOLDER).resolve(), repo.root, brought)
+    return Yard(repo, (site.scope.folder / workspace.FLEET).resolve(), repo.root, brought)
 
 
 # ---------------------------------------------------------------- made and removed
@@ -111,19 +107,12 @@ def numbers(here: Yard) -> dict[int, str]:
     return {int(number): branch for number, branch in re.findall(row, f"{listed}\n")}
 
 
-def remove(here: Yard, number: int, base: Path | None = None) -> None:
-    """With what git remembers of it, and below `base` its run files, a killed kern's lock among
-    them; the branch stays.
-    """
-    place = here.place(number)
+def remove(here: Yard, number: int) -> None:
+    """With what git remembers of it; the branch stays."""
+    place = str(here.place(number))
     with _ONE_BY_ONE:
-        workspace.remove(place)
-        here.repo.run("worktree", "remove", "--force", "--force", str(place))
-    name = escape(place.name)
-    for folder in base.glob(f"{name}*") if base else ():
-        own = workspace.read(folder / ".root") == os.fsencode(place)
-        if own or folder.match(f"{name}-kern-work-*.lock.d"):
-            workspace.remove(folder)
+        workspace.remove(Path(place))
+        here.repo.run("worktree", "remove", "--force", "--force", place)
 
 
 # ---------------------------------------------------------------- what git does not bring
@@ -195,13 +184,14 @@ def _bring(here: Yard, tree: Repo) -> None:
         source, target = here.repo.root / path, tree.root / path
         if target.parent != target.parent.resolve():
             continue  # it leads out
-        with TemporaryDirectory(dir=here.folder) as folder:
-            if os.path.lexists(target):
-                os.rename(target, os.path.join(folder, "old"))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            code, _, why = process.capture([*_COPY, str(source), str(target)], _COPY_S)
-            if code:
-                raise KernError(f"cannot copy {source}: {plain.last(why)}", hint=AGAIN)
+        if target.is_dir() and not target.is_symlink():
+            workspace.remove(target)
+        else:
+            target.unlink(missing_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        code, _, why = process.capture([*_COPY, str(source), str(target)], _COPY_S)
+        if code:
+            raise KernError(f"cannot copy {source}: {plain.last(why)}", hint=AGAIN)
 
 
 # ---------------------------------------------------------------- for gates of what lands
@@ -221,7 +211,7 @@ def fresh(site: Site, here: Yard) -> Iterator[Site]:
         with session_in(site, tree) as apart:
             apart.caller.programs, apart.caller.check_requests = site.caller.programs, lambda: None
             if apart.rooms.place:
-                apart.rooms.place.save = lambda known, now: None  # what gates leave is nobody's
+                apart.rooms.place.save = None  # what gates leave is nobody's
             set_up(apart)
             yield apart
             site.caller.cost += apart.caller.cost
@@ -239,7 +229,7 @@ def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
     here = yard(site)
     absent = {*repository.outermost(site.repo), *preflight.uncommitted(site.repo)}
     absent = {path for path in absent if path.rstrip("/") not in here.brought}
-    remove(here, PROVING, site.scope.base)
+    remove(here, PROVING)
     with fresh(site, here) as apart:
         tree = apart.repo.tree(apart.repo.head().commit)
         for gate in gates:

@@ -33,7 +33,7 @@ class InPlace(Room):
         super().__init__(repo, "place", repo, outermost(repo))
         self.tree = repo.root
         self.env["GIT_WORK_TREE"] = str(repo.root)
-        self.save: Callable[[str, str], None] = lambda known, now: None
+        self.save: Callable[[str, str], None] | None = None  # what lies there is nobody's
         self.place.mkdir(parents=True, exist_ok=True)
         for stale in (self.index, self.index.with_name("index.lock")):
             stale.unlink(missing_ok=True)
@@ -54,6 +54,12 @@ class InPlace(Room):
     def fill(self, tree: str, *, proves: bool = True) -> list[str]:
         """What nobody has kept is saved first. What is ignored stays, by whatever rules."""
         held, target = self._known[-1], self.repo.bare(tree)
+        if not self.save:
+            self.repo.git("read-tree", "--reset", "-u", target, env=self.env)
+            own = (f"--exclude=/{name}" for name in self.own)
+            self.repo.run("clean", "-ffdq", *own, env=self.env)
+            self._base = tree
+            return []
         self.accept(target)
         for _ in range(2):
             if (now := self._look()) == target:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kern import plain
+from kern import events, plain
 from kern.checks.result import Red
 from kern.config import Gate
+from kern.events import Event
 from kern.git import history, in_place, refs
 from kern.git.environment import GitFailed
 from kern.git.in_place import Ignored
@@ -26,7 +27,7 @@ from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox.confine import unheld
 from kern.sandbox.wall import Room
-from kern.spec import reapply
+from kern.spec import edit, reapply
 from kern.spec.parse import Kind
 from kern.stages import belief, briefs, record
 from kern.stages.call import Said
@@ -44,6 +45,16 @@ class Objection(Exception):
     def __init__(self, why: str, cause: Cause, red: Red | None = None) -> None:
         super().__init__(why)
         self.facts: dict[str, object] = {"cause": cause, "red": red}
+
+
+def failure(
+    key: Key, number: int, reason: str, ref: str, cause: str, how: str = "("
+) -> tuple[str, Event]:
+    """What SPEC.md and the journal say of one that failed."""
+    tail = f" {how}kept: {ref})"
+    words = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
+    facts = {"task": key.text, "reason": reason, "ref": ref, "cause": cause}
+    return edit.note(Kind.ATTEMPT, words, number), events.new("attempt", attempt=number, **facts)
 
 
 def begin(site: Site, at: Situation) -> StartRef:

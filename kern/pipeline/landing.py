@@ -6,7 +6,7 @@ way is free, proven on what it lands on. And back: `kern undo`, a commit that al
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from kern import events, plain
+from kern import plain
 from kern.errors import KernError, UsageError
 from kern.git import history, refs
 from kern.git import landing as branch
@@ -14,7 +14,7 @@ from kern.git.history import Commit
 from kern.git.repository import DOCUMENTS, Entry, Repo
 from kern.journal import store
 from kern.model import SPEC, Cause, Key, Marker, Saved, Stage
-from kern.pipeline import preflight, project, verify
+from kern.pipeline import attempt, preflight, project, verify
 from kern.pipeline.attempt import Objection
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -193,24 +193,21 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
     """The ref first, then one write of SPEC.md: the attempt, `[ ]`. What the next attempt mends: it
     begins with the merged tree.
     """
-    repo, reason = site.repo, str(why)
+    repo = site.repo
     task = site.documents.spec()[1].find(key)
     number = task.attempts + 1 if task else 1
     saved = (one for one, _ in refs.kept(repo, refs.slug(key)) if repo.tree(one) == why.tree)
     ref = next(saved, "").removeprefix("refs/") or site.keep(key, str(number), why.tree, head)
-    tail = f" (kept: {ref})"
-    line = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
+    note, event = attempt.failure(key, number, str(why), ref, Cause.COLLISION)
 
     def apply(text: str, parsed: Spec) -> tuple[str, bool]:
         task = parsed.find(key)
-        if task is None or any(tail in note.text for note in task.of(Kind.ATTEMPT)):
+        if task is None or any(f" (kept: {ref})" in one.text for one in task.of(Kind.ATTEMPT)):
             return text, False  # a killed landing has noted it
-        text = edit.mark(text, task, Marker.PENDING)
-        return edit.annotate(text, task, [edit.note(Kind.ATTEMPT, line, number)]), True
+        return edit.annotate(edit.mark(text, task, Marker.PENDING), task, [note]), True
 
     if site.documents.update(apply):
-        facts = {"task": key.text, "reason": reason, "ref": ref, "cause": Cause.COLLISION}
-        site.sink(events.new("attempt", attempt=number, **facts))
+        site.sink(event)
     how = "The task was finished on an older commit, and its change is merged into the tree"
     answer = {"result": commit.subject}
     new = StageRecord(Stage.IMPLEMENT, answer, key.text, key.parent, key.nth, number)
@@ -218,7 +215,7 @@ def give_back(site: Site, key: Key, commit: Commit, why: Refused, head: str) -> 
         base=head,
         start=repo.tree(head),
         tree=why.tree,
-        outcome=f"{Saved.FAILED}: {reason}. {how}; {why.more}",
+        outcome=f"{Saved.FAILED}: {why}. {how}; {why.more}",
         **why.facts,
     )
 

@@ -72,7 +72,8 @@ class Rooms:
         """
         self._pristine = ""
         if not (self.held and mounted):
-            self.put_back(tree)
+            if self.place:
+                self.place.fill(tree)
             return None
         room, left = self.room, self.room.fill(tree)
         if not self.mounted:  # git's folder is the worker's own
@@ -102,7 +103,7 @@ class Rooms:
 
     def put_back(self, tree: str) -> None:
         """In place: as it was, after what was to look only."""
-        if self.place:
+        if self.place and self.place.save:  # else the next to look fills it
             self.place.fill(tree)
 
     def _seen(self, head: Head, over: Path, *under: Path) -> wall.Room:

@@ -70,15 +70,12 @@ def book(site: Site, at: Situation) -> None:
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and answer.is_result(second.answer, second.decision):
         why = RESULT
-    tail = f" {why}kept: {ref})"
-    words = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
-    note = edit.note(Kind.ATTEMPT, words, at.attempt)
+    note, event = attempt.failure(key, at.attempt, reason, ref, second.cause, why)
     if mends(at.facts) and why != STUCK:  # first: without it the note comes all the same
         workspace.forget(site.scope, Stage.RESEARCH)
     _blame(site, at)
     site.documents.edit_task(key, lambda text, _, task: edit.annotate(text, task, [note]))
-    facts = {"task": key.text, "reason": reason, "ref": ref, "cause": second.cause}
-    site.sink(events.new("attempt", attempt=at.attempt, **facts))
+    site.sink(event)
 
 
 def _no_progress(site: Site, at: Situation) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from kern.errors import KernError, UsageError
 from kern.model import Role, Stage
 
+FLEET = ".fleet"  # below a scope's folder: workers' worktrees and their run files
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
 _STAGE_FILE = r"(stage|attempt)\d+\.json"  # what resuming needs
@@ -71,6 +72,8 @@ def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Pat
 
 
 def _base(root: Path, temporary: Path) -> tuple[Path, str]:
+    if root.parent.name == FLEET:
+        return root.parent / "runs", ""
     if not (moved := os.environ.get("KERN_DIR")):
         base, own = (temporary / name / "kern" for name in ("claude", f"claude-{os.getuid()}"))
         if _is_safe(base.parent, loose=True) and _is_safe(base):

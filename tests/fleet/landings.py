@@ -94,11 +94,11 @@ class Project:
         with nullcontext() if fleet else own.stack:
             for one in works:
                 settled = len(own.settled)
-                own.again.clear()
+                own.begun.clear()
                 own.queue.append(one)
                 while own.queue:
                     own.land()
-                end = LANDED if len(own.settled) > settled else BACK if own.again else DROPPED
+                end = LANDED if len(own.settled) > settled else BACK if own.begun else DROPPED
                 ends.append(end)
         return ends
 

@@ -99,6 +99,16 @@ def test_nothing_lands_twice(project: Project, git: Git) -> None:
     assert subjects(git, 2) == ["Do it: one", "tasks"]
 
 
+def test_a_landing_that_was_killed_counts_where_it_is_finished(project: Project, git: Git) -> None:
+    work = project.work("one", "touch one.txt")
+    git("update-ref", "refs/heads/main", work.commit)
+    git("update-ref", "refs/kern/behind/main", work.job.base)
+    fleet = project.fleet()
+    assert project.land(work, fleet=fleet) == [LANDED] and git("rev-parse", "HEAD") == work.commit
+    assert [one.commit for one in fleet.settled] == [work.commit]
+    assert git("status", "--porcelain") == "" and git("branch", "--list", "kern/*") == ""
+
+
 def test_a_branch_that_moves_or_is_rewritten_is_landed_upon(project: Project, git: Git) -> None:
     """Also while gates run: what lands is what they saw."""
     mine = f"test -e {project.root}/moved || (cd {project.root}; touch moved; git add moved; "

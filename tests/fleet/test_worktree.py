@@ -24,7 +24,7 @@ KEY = Key("", "add a greeting")
 @pytest.fixture
 def yard(repo: Path) -> Yard:
     here, scope = repository.open_at(repo), workspace.scope(repo, "main")
-    return Yard(here, scope.folder / worktree.FOLDER, repo)
+    return Yard(here, scope.folder / workspace.FLEET, repo)
 
 
 def job(git: Git, repo: Path, **more: object) -> Job:
@@ -53,10 +53,8 @@ def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     assert worktree.make(yard, 2, name).head().branch == name
     git("switch", "-qc", "mine", cwd=root)
     assert worktree.numbers(yard) == {2: ""}, "no work branch: nothing of it is taken away"
-    base = workspace.scope(repo, "main").base
-    (base / f"{root.name}-kern-work-x-123456-abcdef.lock.d").mkdir()  # of a kern that was killed
-    worktree.remove(yard, 2, base)
-    assert [one.name for one in base.iterdir()] == [repo.name]
+    assert workspace.scope(root, name).base == yard.folder / "runs"  # which goes with them
+    worktree.remove(yard, 2)
     assert not root.exists() and len(git("worktree", "list").splitlines()) == 1
 
 
