@@ -61,12 +61,11 @@ def show(folder: Path, task: str, name: str, *, follow: bool, as_json: bool) -> 
             text = plain.data(record, None) if as_json else line(record, many=run.many)
             tell(text, as_data=as_json)
             matched = True
-    if matched:
-        return
-    if task or name:
+    if not matched and (task or name):
         hint = "kern log shows the beginning of each run's id, and the tasks"
         raise UsageError(f"nothing in the journal matches {task or name!r}", hint=hint)
-    warn("nothing in the journal yet: it begins with the first run")
+    if not matched:
+        warn("nothing in the journal yet: it begins with the first run")
 
 
 def line(record: Record, *, many: bool) -> str:

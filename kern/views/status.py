@@ -82,7 +82,6 @@ def _run(run: Run, *, on: bool) -> dict[str, Any]:
 def _tasks(parsed: Spec, past: History) -> Iterator[dict[str, Any]]:
     blocker = order.blockers(parsed)
     for number, task in enumerate(parsed.tasks, 1):
-        figures = past.tasks.get(task.text, Task()).figures
         yield {
             "number": number,
             "line": task.line,
@@ -91,7 +90,7 @@ def _tasks(parsed: Spec, past: History) -> Iterator[dict[str, Any]]:
             "text": task.text,
             "attempts": task.attempts,
             "blocker": (blocker(task) or None) if task.marker is Marker.PENDING else None,
-            **figures,
+            **past.tasks.get(task.text, Task()).figures,
         }
 
 
