@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Annotated, Any
 
-from kern import plain, toml
+from kern import toml
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
 
@@ -78,12 +78,10 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
     for field, words, usual in ("model", models, THINKING), ("agent", agents, ROLES):
         for word in sorted(words, key=lambda one: "=" in one):
             named, equals, name = word.rpartition("=")
-            value = {field: FIELDS[field](name, f"--{field}")}
-            roles = [role for role in ROLES if role == named] if equals else usual
-            if not roles:
-                what = f"--{field}: no agent of kern is named {plain.line(named, 80)!r}"
-                raise UsageError(what, hint=f"one of {', '.join(ROLES)}: --{field} commit=NAME")
-            choices |= {role: replace(choices.get(role, Choice()), **value) for role in roles}
+            names = dict.fromkeys([named] if equals else usual, name)
+            shape = dict.fromkeys(ROLES, FIELDS[field])
+            for role, value in toml.fitted(shape, names, f"--{field}:").items():
+                choices[role] = replace(choices.get(role, Choice()), **{field: value})
     return choices
 
 

@@ -49,7 +49,7 @@ def fitted(shape: Any, got: Any, where: str) -> Any:
         raise UsageError(f"{where} must be a table", hint=hint)
     result = {}
     for key, value in got.items():
-        name = f"{where}{' ' if where.endswith(':') else '.'}{key}"
+        name = f"{where}{' ' if where.endswith(':') else '.'}{plain.line(key, 80)}"
         if (below := known.get(key, known.get("*"))) is None:
             if instead := gone("settings", key):
                 raise UsageError(f"{name} is gone", hint=instead)
