@@ -11,7 +11,6 @@ from functools import reduce
 from typing import Annotated, Any
 
 from kern import toml
-from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
@@ -112,6 +111,4 @@ class Endpoint:
 def endpoint(got: Any, where: str) -> Endpoint:
     """The table, as the person's own: see `theirs`."""
     table: Endpoint = toml.fitted(Endpoint, got, where)
-    if not table.url:
-        raise UsageError(f"{where}.url is missing", hint=_EXAMPLE)
     return replace(table, url=re.sub(r"(/chat/completions)?/*$", "", table.url))

@@ -14,7 +14,6 @@ from kern.model import SAID, UNVERIFIED, Cost, Need, unverified
 Record = Mapping[str, Any]
 GATE = "gate"
 NEEDY = ("skipped", "blocked", "asked")  # outcomes that call for a person
-_OPEN = ("open", "answered")
 
 
 @dataclass
@@ -62,7 +61,7 @@ class Task(Story):
 
     @property
     def open(self) -> bool:
-        return self.mark in _OPEN
+        return self.mark in ("open", "answered")
 
     @property
     def done(self) -> bool:

@@ -19,11 +19,8 @@ def format_record(record: Record, *, many: bool = False) -> list[str]:
     is said whose it is.
     """
     kind, did = record["kind"], "red" if record.get("red") else record.get("did")
-    form = (
-        SAYS.get(f"{kind} {did}")
-        or SAYS.get(kind)
-        or ("{text}" if record.get("text") else "{kind}")
-    )
+    usual = "{text}" if record.get("text") else "{kind}"
+    form = SAYS.get(f"{kind} {did}") or SAYS.get(kind) or usual
     every = {**record, **_computed(record)}
     values = {name: _value(name, value) for name, value in every.items()}
     whole = _IF.sub(lambda part: part[1] if values.get(part[2]) else "", form)

@@ -53,7 +53,7 @@ def line(record: Record) -> bytes:
 
 
 class Journal:
-    """A sink, and after it the journal; the end of a run comes with the records of the night.
+    """The journal, and after it a sink; the end of a run comes with the records of the night.
     Never a reason to stop paid work: that it cannot be written is said once.
     """
 
@@ -67,12 +67,11 @@ class Journal:
         self.own: list[dict[str, Any]] = []  # records
 
     def __call__(self, event: Event) -> None:
-        if not isinstance(event, RunEnded):
-            self.sink(event)
         if event.kept:
             self._keep(event.record)
-        if isinstance(event, RunEnded):
-            self.sink(event if self.worker else replace(event, night=self._night()))
+        if isinstance(event, RunEnded) and not self.worker:
+            event = replace(event, night=self._night())
+        self.sink(event)
 
     def _keep(self, row: Record) -> None:
         if self.worker and row["kind"] == "task" and row["did"] != "start":

@@ -72,7 +72,6 @@ def test_all_of_it_can_be_set() -> None:
 @pytest.mark.parametrize(
     ("table", "named"),
     [
-        ({}, "agent.http.url is missing"),
         ({"url": 3}, "agent.http.url must be an http or https URL"),
         *(({"url": url}, "agent.http.url") for url in ("", "localhost:11434", "http://a:x/v1")),
         *(({"url": url}, "agent.http.url") for url in ("http://u:p@a/v1", "http://a\u200b/v1")),
