@@ -2,6 +2,7 @@
 executed by reading it.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
@@ -168,6 +169,11 @@ class Settings:
         return max(times) if all(times) else 0.0
 
 
+# `agent = "http"` above the tables, which TOML takes for the whole of [agent.http] below.
+_AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]*\3)")
+
+
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    return toml.read(data, FILE, Settings)
+    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    return toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, Settings)

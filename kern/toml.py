@@ -45,8 +45,7 @@ def fitted(shape: Any, got: Any, where: str) -> Any:
     if not isinstance(known, Mapping):
         return known(got, where)
     if not isinstance(got, dict):
-        hint = gone("settings", where.rpartition(" ")[2]) or _HINT
-        raise UsageError(f"{where} must be a table", hint=hint)
+        raise UsageError(f"{where} must be a table", hint=_HINT)
     result = {}
     for key, value in got.items():
         name = f"{where}{' ' if where.endswith(':') else '.'}{plain.line(key, 80)}"

@@ -4,8 +4,9 @@ and what is under way.
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from kern import plain
 from kern.errors import KernError
@@ -71,6 +72,20 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...]:
     if tip.parents == (base,) or repo.run("merge-base", "--is-ancestor", base, head)[0]:
         return (tip,)
     return (*_log(repo, "--reverse", "--topo-order", f"{base}..{head}"),)
+
+
+def finished(repo: Repo, file: str) -> Callable[[Sequence[str]], list[str]]:
+    """Which of the tasks named so the file once showed ticked, in HEAD's history."""
+
+    @cache
+    def ticked(name: str) -> bool:
+        # git's regular expressions depend on the locale: what is not plain may be anything
+        words = "[[:space:]]+".join(re.sub(r"[^a-zA-Z0-9]+", ".+", word) for word in name.split())
+        line = rf"^[[:space:]]*[-*+0-9.)]+[[:space:]]+\[[xX]\][[:space:]]+{words}[[:space:]]*$"
+        how = ("--text", "--no-textconv", "--regexp-ignore-case", f"-G{line}")
+        return bool(_log(repo, "-1", *how, "HEAD", "--", file))
+
+    return lambda names: [name for name in names[:_MOST_ASKED] if ticked(name)]
 
 
 def naming(repo: Repo, task: str) -> Commit | None:

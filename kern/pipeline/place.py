@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from kern.git import history
 from kern.git.repository import Repo
+from kern.model import SPEC
 from kern.spec.file import Documents
 from kern.system.workspace import Scope
 
@@ -15,4 +17,5 @@ class Place:
 
 
 def documents(repo: Repo) -> Documents:
-    return Documents(repo.root, repo.scratch)
+    """Those of a repository, which remembers what was done."""
+    return Documents(repo.root, repo.scratch, history.finished(repo, SPEC))

@@ -5,8 +5,8 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.model import SPEC, Key
 from kern.plain import decode, encode
+from kern.spec import order
 from kern.spec.parse import EXAMPLE, Spec, Task, parse
 from kern.system import waits, workspace
 
@@ -41,6 +42,8 @@ class Documents:
 
     root: Path
     scratch: Path | None = None
+    # Which of the tasks named so were done that SPEC.md no longer has.
+    finished: Callable[[Sequence[str]], Collection[str]] = lambda names: ()
     _parsed: tuple[str, Spec] = ("", parse(""))
 
     def read(self, name: str) -> str | None:
@@ -80,7 +83,10 @@ class Documents:
         """The fresh text and what it says; the same text is parsed once."""
         text = self.spec_text()
         if self._parsed[0] != text:
-            self._parsed = (text, parse(text))
+            parsed = parse(text)
+            if names := {order.name(note.text) for note in order.unknown(parsed)}:
+                parsed = replace(parsed, finished=frozenset(self.finished([*names])))
+            self._parsed = (text, parsed)
         return self._parsed
 
     def edit(self, change: Callable[[str, Spec], str]) -> None:

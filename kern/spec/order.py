@@ -80,7 +80,7 @@ def blockers(spec: Spec) -> Callable[[Task], str]:
 
 def _first_open(spec: Spec) -> dict[str, int]:
     """Of the tasks with a name the number of the first open one; 0 where all are done."""
-    first = dict[str, int]()
+    first = dict.fromkeys(spec.finished, 0)
     for number, task in enumerate(spec.tasks, 1):
         key = name(task.text)
         first[key] = first.get(key) or (0 if task.marker is Marker.DONE else number)
@@ -158,14 +158,17 @@ def named(words: str, tasks: Sequence[str], removed: Sequence[str] = ()) -> int:
 
 def faults(spec: Spec) -> tuple[Diagnostic, ...]:
     """`After` notes that nothing can ever meet: each unknown name, and a circle."""
-    first = _first_open(spec)
     diagnostics = [
         Diagnostic(note.line, f"After names no task in SPEC.md: {plain.line(note.text, 160)!r}")
-        for task in spec.tasks
-        for note in _after(task)
-        if name(note.text) not in first
+        for note in unknown(spec)
     ]
     return tuple(sorted([*diagnostics, *_circle(spec)], key=lambda fault: fault.line))
+
+
+def unknown(spec: Spec) -> list[Note]:
+    """The `After` notes with a name that no task has."""
+    first = _first_open(spec)
+    return [note for task in spec.tasks for note in _after(task) if name(note.text) not in first]
 
 
 def _circle(spec: Spec) -> list[Diagnostic]:

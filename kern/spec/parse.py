@@ -114,6 +114,7 @@ class Spec:
     tasks: tuple[Task, ...]
     diagnostics: tuple[Diagnostic, ...]
     unclosed: Diagnostic | None = None  # a fence or comment that hides the rest
+    finished: frozenset[str] = frozenset()  # names of tasks that were done and are gone
 
     @property
     def active(self) -> tuple[Task, ...]:

@@ -137,7 +137,7 @@ def test_a_task_from_research_to_commit(
     own = tmp_path / "home/.config/kern/config.toml"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text("[sandbox]\nnetwork = []\n")
-    toml(repo, git, f'agents = ["http"]\n{table(server.url)}')
+    toml(repo, git, f'agent = "http"\n{table(server.url)}')
     assert re.search(r"research: .*small", kern("-n").out)
     ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said
@@ -157,7 +157,7 @@ def test_without_a_sandbox_it_only_implements(
     repo: Path, git: Git, kern: Kern, fake: Fake, serve: Serve
 ) -> None:
     server = whole(serve)
-    toml(repo, git, f'agents = ["http"]\n{table(server.url)}')
+    toml(repo, git, f'agent = "http"\n{table(server.url)}')
     ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
     assert ran.code == 2 and server.requests == []
     assert "http cannot be held to what research may do: it has a shell" in ran.err
