@@ -110,9 +110,7 @@ def add(
 
 @app.command(rich_help_panel="Tasks")
 def answer(
-    task: Annotated[
-        str, Argument(metavar="TASK", help="As kern status has it; - : notify's JSON.")
-    ],
+    task: Annotated[str, Argument(metavar="TASK", help="As status has it; - : notify's JSON.")],
     text: options.Words = None,
     as_json: options.AsJson = False,
 ) -> None:

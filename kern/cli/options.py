@@ -59,6 +59,7 @@ _DELAY = "Time between two tasks: 30 (seconds), 5m, 1h30m; else 10 s."
 _MODEL = "Of research, implement, planner; or ROLE=NAME, say commit=haiku."
 _UNTIL = "Begin nothing after this time of day: 07:00."
 _TASK = "Its number, or a part of its text."
+_ONLY = f"Only one. {_TASK}"
 
 Iterations = Annotated[int | None, Argument(min=1, max=10**9, metavar="ITERATIONS", help=_COUNT)]
 Delay = Annotated[float | None, Argument(parser=duration, metavar="DELAY", help=_DELAY)]
@@ -73,9 +74,7 @@ Agent = Annotated[Names, Option(metavar="NAME", help="Who runs all stages; or RO
 UntilDone = Annotated[bool, Option("--until-done", help="Then review, add tasks, and go on.")]
 Until = Annotated[float | None, Option(metavar="TIME", parser=clock, help=_UNTIL)]
 Jobs = Annotated[int | None, Option("-j", "--jobs", metavar="N", min=1, max=1000, help="So many.")]
-Only = Annotated[
-    str | None, Option(metavar="TASK", autocompletion=tasks, help=f"Only one. {_TASK}")
-]
+Only = Annotated[str | None, Option(metavar="TASK", autocompletion=tasks, help=_ONLY)]
 Scheduler = Annotated[str, Option(metavar="WHERE", help="Of a dask cluster: host:8786.")]
 AllowRed = Annotated[bool, Option("--allow-red", help="Do not hold red gates against tasks.")]
 Trusted = Annotated[bool, Option("--trust", help="Run the repository's commands this time.")]

@@ -56,8 +56,7 @@ def _consulted(
         check_terminal()
     name = LEARNINGS if mode is Mode.TIDY else SPEC
     console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
-    leave = asking.leave(trust)
-    options = Options(watched=console.watched, tick=console.tick, leave=leave)
+    options = Options(watched=console.watched, tick=console.tick, leave=asking.leave(trust))
     try:
         with session.begin(folder, options, console) as site:
             if site.payer:

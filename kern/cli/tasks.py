@@ -178,10 +178,6 @@ def edit(folder: Path) -> None:
         hint = f"EDITOR=nano kern edit begins anew; what was saved there is in {copy}"
         raise UsageError(f"{why}: {SPEC} is unchanged", hint=hint)
     text = plain.decode(workspace.read(copy) or b"")
-    if text == base:
-        copy.unlink()
-        print(f"{SPEC} is unchanged")
-        return
     parsed = parse(text)
     if "\0" in text or parsed.unclosed or (parse(base).tasks and not parsed.tasks):
         why = parsed.unclosed.said if parsed.unclosed else "it is no text, or no task is left in it"
@@ -192,7 +188,7 @@ def edit(folder: Path) -> None:
         new = _merged(repo, copy, base, now)
         return new, difference(SPEC, now, new)
 
-    print(documents.update(change))
+    print(documents.update(change) or f"{SPEC} is unchanged")
     copy.unlink()
     for fault in parsed.diagnostics:
         print(f"note: {plain.line(fault.said)}", file=sys.stderr)
