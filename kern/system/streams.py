@@ -1,10 +1,8 @@
 """Standard output and error: UTF-8 whatever the locale, and a reader that goes away is no fault."""
 
-import contextlib
 import errno
 import io
 import os
-import select
 import sys
 from typing import Any, TextIO
 
@@ -39,12 +37,3 @@ def settle() -> None:
 def _patient(number: int, errors: str) -> TextIO:
     raw: Any = Patient(number, "w", closefd=False)
     return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors, line_buffering=True)
-
-
-def unread(stream: TextIO) -> bool:
-    """Whether its reader is gone, before anything is written."""
-    with contextlib.suppress(OSError, ValueError):
-        looked = select.poll()
-        looked.register(stream.fileno(), 0)
-        return any(event & (select.POLLERR | select.POLLHUP) for _, event in looked.poll(0))
-    return False

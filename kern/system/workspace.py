@@ -19,7 +19,7 @@ from kern.model import Role, Stage
 FLEET = ".fleet"  # below a scope's folder: workers' worktrees and their run files
 _ELSEWHERE = "set KERN_DIR to a folder of your own"
 _UNSAFE = "is no folder of yours alone, or others can write there"
-_STAGE_FILE = r"(stage|attempt)\d+\.json"  # what resuming needs
+_FILES = "[as]t*[0-9].json"  # of stages and attempts: what resuming needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +215,7 @@ def restore(where: Scope) -> None:
 
 def _mirror(folder: Path, other: Path) -> None:
     other.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files = (*folder.glob("*.json"), *other.glob("*.json"))
-    for name in sorted({one.name for one in files if re.fullmatch(_STAGE_FILE, one.name)}):
+    for name in sorted({one.name for where in (folder, other) for one in where.glob(_FILES)}):
         source, target = folder / name, other / name
         data = None if source.is_symlink() else read(source)
         if data is None:

@@ -1,6 +1,7 @@
 """`kern log`: the journal as people and as jq read it; and how every view is printed."""
 
 import shutil
+import signal
 import sys
 import textwrap
 import time
@@ -15,7 +16,6 @@ from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import sentences, store
 from kern.journal.history import History, Record, fold, moment
-from kern.system import streams
 
 _POLL_S = 0.5
 _ID = 6  # characters that tell runs apart
@@ -82,11 +82,13 @@ def recorded(repo: Repo, since: str = "", size: int = 0) -> History:
 
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
+    if follow:  # it ends with its reader, as `tail -f` does
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     follower = store.Follower(place)
     there = store.load(place, warn)
     follower.seen = {record["id"] for record in there}
     yield from there
-    while follow and not streams.unread(sys.stdout):
+    while follow:
         sys.stdout.flush()
         time.sleep(_POLL_S)
         yield from follower.new()
