@@ -93,8 +93,6 @@ def _message(site: Site, at: Situation, tree: str) -> str:
         if not checked.refused:
             return checked.message
         project.check_helped(site, tree, checked)
-        if checked.refused == project.PRE_COMMIT:  # whatever the message
-            raise Objection(checked.objection, Cause.HOOK)
         if checked.is_like(before):
             break
     workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another

@@ -187,14 +187,13 @@ class Loop:
             if do in _LONG:
                 self.site.steered.check_requests()
             self.sink(events.live("debug", text=f"next: {do}"))
-            count += do in (Do.SELECT, Do.ABANDON)
+            begins = do in (Do.SELECT, Do.ABANDON)
+            count += begins
             if count > MOST_BEGUN:
                 break
-            if at.key and not announced and do not in (Do.SELECT, Do.ABANDON):
-                resumed = "" if step else str(do)
-                self.sink(
-                    events.new("task", "start", task=at.key.text, iteration=number, resumed=resumed)
-                )
+            if at.key and not (announced or begins):
+                how = {"iteration": number, "resumed": "" if step else str(do)}
+                self.sink(events.new("task", "start", task=at.key.text, **how))
                 announced = True
             if do is Do.SELECT:
                 landing.land(self.site)

@@ -13,8 +13,9 @@ from kern.config import FILE, Gate, Settings
 from kern.errors import KernError, UsageError
 from kern.git import environment, history, shadow
 from kern.git.repository import LINK, Entry
-from kern.model import LEARNINGS, SPEC, Result, Stage
+from kern.model import LEARNINGS, SPEC, Cause, Result, Stage
 from kern.pipeline import attempt, hidden, preflight
+from kern.pipeline.attempt import Objection
 from kern.pipeline.facts import Situation
 from kern.pipeline.rooms import Hooked
 from kern.pipeline.site import Site
@@ -245,6 +246,7 @@ def run_post_commit(site: Site) -> None:
 def check_helped(site: Site, tree: str, checked: Checked) -> None:
     """Raises KernError where no other message and no other change would pass: the sandbox keeps
     something from the hook, or it refuses a commit without the task's change in the same words.
+    Raises Objection where it refuses the change, whatever the message.
     """
     if checked.closed:
         raise KernError(
@@ -259,6 +261,7 @@ def check_helped(site: Site, tree: str, checked: Checked) -> None:
                 f"{checked.objection}. So it does without the task's change: none can help",
                 hint=f"do what it asks for (another branch: git switch -c NAME), then {RESUMES}",
             )
+        raise Objection(checked.objection, Cause.HOOK)
 
 
 def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None = None) -> str:
