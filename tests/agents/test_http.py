@@ -178,7 +178,7 @@ def test_a_repository_s_endpoint_gets_nothing_without_a_yes(
     toml(repo, git, gates)
     trust_all(repo)
     for _ in range(2):
-        toml(repo, git, f'agents = ["http"]\n{table(server.url)}{gates}# {_}\n')
+        toml(repo, git, f'agent = "http"\n{table(server.url)}{gates}# {_}\n')
         ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
         assert ran.code == 2
         line = f"sends what it reads to {server.url}/http/v1, with the key in GW_KEY"
