@@ -81,7 +81,7 @@ def _toml(proposed: Sequence[Guess]) -> str:
 
 def _second_opinion(here: Sequence[str]) -> str:
     """Commented lines: a judge by another vendor than who does the work."""
-    first = protocol.DEFAULT if protocol.DEFAULT in here else "".join(here[:1])
+    first = "".join(here[:1])  # claude, where it is installed
     for program in agents.installed():
         name, login = program.agent.name, agents.login(program.agent, program.command)
         if name != first and not (login.fault or login.advice):

@@ -108,7 +108,7 @@ def test_a_kept_connection_carries_each_request_to_its_host(tmp_path: Path, serv
     code = (
         "import http.client, os; from urllib.parse import urlsplit\n"
         "proxy = urlsplit(os.environ['http_proxy'])\n"
-        "c = http.client.HTTPConnection(proxy.hostname, proxy.port)\n"
+        "c = http.client.HTTPConnection(proxy.hostname, proxy.port, timeout=9)\n"
         "for x in ('/one', '/two'):\n"
         f"    url = 'http://{ELSEWHERE}:{server}' + x\n"
         "    c.request('GET', url, headers={'Connection': 'keep-alive'})\n"
