@@ -1,4 +1,4 @@
-"""What is handed out next."""
+"""What is handed out next, and what a worker's SPEC.md says of it, in the person's text."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -62,3 +62,42 @@ def test_a_work_branch_is_told_by_task_and_by_the_branch_that_it_lands_on(
     names = [work.branch("main", key) for key in keys] + [work.branch("other", one)]
     assert len({*names}) == len(names)
     assert [git("check-ref-format", "--branch", name) for name in names] == names
+
+
+# ---------------------------------------------------------------- SPEC.md written anew
+
+SPEC = """# Mine
+- [ ] all
+  > **Judge:** is it whole?
+  - [x] first
+  - [ ] last
+- [ ] sum
+  - [ ] part
+"""
+
+
+def test_a_parent_is_done_with_its_last_subtask_unless_nobody_checked_it() -> None:
+    part, last = Key("sum", "part"), Key("all", "last")
+    whole = SPEC.replace("[ ] part", "[x] part").replace("[ ] last", "[x] last")
+    assert "- [x] sum" in work.ticked(SPEC, part, whole)
+    assert "- [ ] all" in work.ticked(SPEC, last, whole), "its judge was not asked"
+    assert "- [x] all" in work.ticked(SPEC, last, whole.replace("[ ] all", "[x] all"))
+
+
+BEFORE = "# T\n\n- [ ] one\n- [ ] two\n  > **After:** one\n- [x] three\n"
+TWO = parse(BEFORE).tasks[1].key
+
+
+def test_notes_and_subtasks_come_once_and_what_a_person_wrote_meanwhile_stays() -> None:
+    mine = BEFORE.replace("- [ ] two\n", "- [ ] two\n  > my hint\n  > **Held:** until Friday\n")
+    theirs = BEFORE.replace("three", "3").replace(
+        "  > **After:** one\n",
+        "  > **After:** one\n  > **Attempt 1:** red (kept: r)\n  - [ ] sub\n",
+    )
+    text = work.noted(mine, TWO, theirs)
+    assert "  > my hint\n" in text and "**Held:** until Friday" in text and "three" in text
+    assert text.count("**Attempt 1:** red (kept: r)") == text.count("**After:** one") == 1
+    assert [task.text for task in parse(text).tasks] == ["one", "two", "sub", "three"]
+    assert work.noted(text, TWO, theirs) == text, "a second time changes nothing"
+    gone = BEFORE.replace("- [ ] two\n", "")
+    assert work.noted(gone, TWO, theirs) == gone
