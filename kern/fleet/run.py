@@ -256,7 +256,8 @@ class Fleet(loop.Loop):
         """The task may be handed out again: its work branch goes. What was done there and has not
         `landed` is kept at a ref.
         """
-        repo, tree, ref = self.repo, worktree.of(self.yard, job.worker), f"refs/heads/{job.branch}"
+        repo, ref = self.repo, f"refs/heads/{job.branch}"
+        tree = None if landed else worktree.of(self.yard, job.worker)
         if tree and refs.start(tree, job.branch):
             tree.git("symbolic-ref", "HEAD", ref)
             with worktree.session_in(self.site, tree) as there:
