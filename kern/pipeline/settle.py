@@ -38,8 +38,9 @@ def finish(site: Site, at: Situation) -> Settled:
         )
     if not site.rooms.mounted:
         attempt.ignored(site).name_changed(key, at.attempt)
-    second, concluded = at.files.get(Stage.IMPLEMENT), at.due is Tier.CONCLUDE
-    strange = second is not None and not concluded and second.commit != done.sha
+    concluded = at.due is Tier.CONCLUDE
+    second = None if concluded else at.files.get(Stage.IMPLEMENT)
+    strange = second is not None and second.commit != done.sha
     _learn(site, key, done, Taught() if strange else taught(site, at))
 
     def apply(text: str, parsed: Spec) -> str:
@@ -49,7 +50,7 @@ def finish(site: Site, at: Situation) -> Settled:
     site.documents.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
-    proved = second.proof if second and not (concluded or strange) else ""
+    proved = second.proof if second and not strange else ""
     if strange:
         site.warn(
             f"{done.sha[:7]} {done.subject!r} ticks the task and is not the commit that kern made: "

@@ -21,7 +21,7 @@ from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import notes
 from kern.spec.notes import Checks
-from kern.spec.parse import Task
+from kern.spec.parse import Kind, Task
 from kern.stages import answer, briefs, record
 from kern.stages.answer import Code
 from kern.stages.change import weakened
@@ -58,8 +58,7 @@ def prove(site: Site, at: Situation) -> None:
     if decision.saved is Saved.FAILED and not objection:
         own = {Code.FAILED: Cause.OWN, Code.UNCLEAR: Cause.FORM}
         facts = {"cause": own.get(second.answer.code, Cause.OTHER)}
-    last = attempt.earlier(site, at)
-    if objection == UNCHANGED and last and last.decision.reason == UNCHANGED:
+    if objection == UNCHANGED and any(UNCHANGED in one.text for one in task.of(Kind.ATTEMPT)):
         decision = Decision(Saved.SKIPPED, attempt.UNCHANGED_TWICE)
     decide(site, second.noting(**facts), decision)
 

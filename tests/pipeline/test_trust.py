@@ -73,24 +73,3 @@ def test_what_a_person_types_themselves_is_their_yes_to_that_line_alone(repo: Pa
     trust.agree(found, trust.of_gates([Gate("", "mine", 0)]))
     lines = Started(("gate of the task: mine", "gate test: theirs"))
     assert trust.unseen(found, lines.lines) == ["gate test: theirs"]
-
-
-def test_a_yes_before_the_first_commit_outlasts_it_and_holds_for_no_other_repository(
-    tmp_path: Path, git: Git
-) -> None:
-    root = tmp_path / "project"
-
-    def begin() -> Path:
-        root.mkdir()
-        git("init", "-q")
-        return trust.place(repository.open_at(root))
-
-    begin()
-    trust.agree(repository.open_at(root), ("a",))
-    git("commit", "-q", "--allow-empty", "-m", "first")
-    found = repository.open_at(root)
-    assert trust.known(trust.place(found)) == frozenset("a")
-    root.rename(tmp_path / "before")
-    assert trust.known(begin()) is None
-    git("commit", "-q", "--allow-empty", "-m", "first")
-    assert trust.known(trust.place(repository.open_at(root))) is None
