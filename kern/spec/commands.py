@@ -4,6 +4,7 @@ A task is named by its number, its text or a part of it (`order.named`).
 """
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from kern import plain
 from kern.errors import UsageError
@@ -57,7 +58,10 @@ def _gate(command: str) -> str:
 
 
 def reopened(text: str, spec: Spec, task: Task) -> str:
-    text = edit.reopen(text, spec, task)
+    """With the task pending, and every ancestor that was done with it."""
+    above = takewhile(lambda at: spec.tasks[at].marker is Marker.DONE, spec.above(task))
+    again = [task, *(spec.tasks[at] for at in above)]
+    text = edit.mark_all(text, [(one, Marker.PENDING) for one in again])
     anew = task.marker is Marker.DONE and is_experiment(task.text)
     return edit.without(text, task.of(Kind.ATTEMPT)) if anew else text
 

@@ -1,7 +1,6 @@
 """Edits of SPEC.md: an edit changes the characters that it must and no others."""
 
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
 
 from kern import plain
 from kern.model import Key, Marker
@@ -43,13 +42,6 @@ def ticked(spec: Spec, task: Task, *, proved: bool = True) -> list[Task]:
             break
         done.append(above)
     return done
-
-
-def reopen(text: str, spec: Spec, task: Task) -> str:
-    """Mark the task pending, and every ancestor that was done with it."""
-    above = (spec.tasks[index] for index in spec.above(task))
-    again = [task, *takewhile(lambda one: one.marker is Marker.DONE, above)]
-    return mark_all(text, [(one, Marker.PENDING) for one in again])
 
 
 def note(kind: Kind, text: str, number: int = 0) -> str:
