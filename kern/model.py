@@ -163,10 +163,8 @@ class Result:
         """Whether no task may begin on a tree on which it ended like this; `first`: of the run,
         `allow_red`: as the person lets it.
         """
-        if not (self.red and first) or self.name == HIDDEN:
-            return self.cannot_run
-        binding = self.strict or not (allow_red or self.known_red)
-        return self.cannot_run or binding
+        excused = self.name == HIDDEN or (not self.strict and (allow_red or self.known_red))
+        return self.cannot_run or (self.red and first and not excused)
 
     @property
     def how(self) -> str:

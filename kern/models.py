@@ -13,7 +13,6 @@ from typing import Annotated, Any
 from kern import toml
 from kern.model import Aide, Role, Stage
 
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
 ROLES: tuple[Role, ...] = (*Stage, *Aide)
 # What a name without a role means: the others read a finished change, and a small model does.
 THINKING: tuple[Role, ...] = (Stage.RESEARCH, Stage.IMPLEMENT, Aide.PLANNER)
@@ -24,7 +23,7 @@ _MODEL = toml.matching(r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}", "a model's name",
 _NAME = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
 _AGENT = toml.matching(_NAME, "an agent's name", 'agent = "NAME"')
 Agents = Annotated[tuple[str, ...], toml.texts("names", _NAME, 'agents = ["NAME", "NAME"]')]
-_EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
+_EFFORT = toml.one_of(("low", "medium", "high", "xhigh", "max"), 'effort = "high"')
 _WORDS = toml.texts("words, the program first", hint='["llm", "{model}"]')
 FIELDS = {"model": _MODEL, "effort": _EFFORT, "agent": _AGENT}
 Commands = Annotated[

@@ -14,8 +14,6 @@ from kern.errors import UsageError
 
 # What a value means, by where it stands (`kern.toml: max_wait`). Raises UsageError.
 Read = Callable[[Any, str], Any]
-# What reads a value; or a table by its names, `*`: of any other name; or a dataclass.
-Shape = Read | Mapping[str, Any] | type
 T = TypeVar("T")
 _MOST = 1e9  # of any number
 _HINT = "kern help settings"
@@ -40,7 +38,9 @@ def read(data: bytes | str, origin: str, table: type[T]) -> T:
 
 
 def fitted(shape: Any, got: Any, where: str) -> Any:
-    """`got` as a value, or a table, of that shape. Raises UsageError."""
+    """`got` as the shape says: what reads a value; or a table by its names, `*` for any other; or a
+    dataclass. Raises UsageError.
+    """
     known = _declared(shape) if is_dataclass(shape) else shape
     if not isinstance(known, Mapping):
         return known(got, where)
@@ -57,7 +57,7 @@ def fitted(shape: Any, got: Any, where: str) -> Any:
     return result if known is shape else shape(**result)
 
 
-def _declared(table: Any) -> dict[str, Shape]:
+def _declared(table: Any) -> dict[str, Any]:
     """The fields that a file may name: they have a shape beside their type."""
     marks = ((one.name, getattr(one.type, "__metadata__", ())) for one in fields(table))
     return {name: shape for name, shapes in marks for shape in shapes}
