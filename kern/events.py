@@ -85,14 +85,11 @@ def row(kind: str, did: str = "", /, **values: Any) -> dict[str, Any]:
 
 
 def _bounded(value: object) -> object:
-    match value:
-        case float():
-            return round(value, 6)
-        case str():
-            return value[:_LONGEST]
-        case tuple():
-            return [_bounded(one) for one in value[:_MOST]]
-    return value
+    if isinstance(value, tuple):
+        return [_bounded(one) for one in value[:_MOST]]
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def warning(text: str, kept: bool = False) -> Event:

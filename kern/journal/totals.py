@@ -79,9 +79,8 @@ def _doubts(task: Task) -> list[str]:
 def _warning(record: Record) -> str:
     if record["kind"] == "warning":
         return str(record.get("text"))
-    if not record.get("flaky"):
-        return ""
-    return f"flaky {record.get('gate')}: {record['flaky']}; green on the same files"
+    flaky = record.get("flaky")
+    return f"flaky {record.get('gate')}: {flaky}; green on the same files" if flaky else ""
 
 
 def risk(text: str, proved: str = "") -> tuple[int, bool]:
