@@ -78,8 +78,8 @@ def test_nothing_is_added_where_something_else_stands_in_its_place(repo: Path, k
 
 
 def test_many_at_once_lose_nothing(repo: Path, background: Background) -> None:
-    for process in [background("add", f"task {number}") for number in range(8)]:
+    for process in [background("add", f"task {number}") for number in range(4)]:
         out, err = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, err) == (0, ""), out
     lines = spec(repo).splitlines()
-    assert sorted(lines) == ["- [ ] add a greeting", *(f"- [ ] task {n}" for n in range(8))]
+    assert sorted(lines) == ["- [ ] add a greeting", *(f"- [ ] task {n}" for n in range(4))]

@@ -45,7 +45,7 @@ def test_who_only_reads_has_changed_nothing(tmp_path: Path) -> None:
 
 def test_a_burst_takes_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    path.write_bytes(b"%099d\n" % 7 * 100_000 + b"x" * 9_000_000)
+    path.write_bytes(b"%0999d\n" % 7 * 10_000 + b"x" * 9_000_000)
     tracemalloc.start()
     watch = Watch(claude.AGENT, Stage.IMPLEMENT, path)
     watch.read(Ended(-1))
