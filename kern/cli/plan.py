@@ -17,7 +17,7 @@ from kern.memory import capture
 from kern.memory.entries import LONGEST, Entry, appended, numbers
 from kern.memory.entries import parse as parse_learnings
 from kern.model import LEARNINGS, SPEC, Marker
-from kern.pipeline import place, session
+from kern.pipeline import facts, session
 from kern.pipeline.site import Options
 from kern.stages.plan import Mode, Plan, Planner, goal_of
 from kern.views.live import Console
@@ -30,13 +30,13 @@ def plan(folder: Path, words: str, mode: Mode, *, trust: bool, yes: bool) -> int
         stated = ""
     elif not goal:  # said before anything else that may be missing
         repo = repository.open_at(folder)
-        goal = goal_of(repo.root, place.documents(repo).read(SPEC) or "")
+        goal = goal_of(repo.root, facts.documents(repo).read(SPEC) or "")
     return _consulted(folder, mode, goal, stated, trust=trust, yes=yes)
 
 
 def tidy(folder: Path, *, trust: bool, yes: bool) -> int:
     """One read-only run of the planner; nothing is written without a yes."""
-    documents = place.documents(repository.open_at(folder))
+    documents = facts.documents(repository.open_at(folder))
     there = parse_learnings(documents.read(LEARNINGS) or "")
     if there.faults:
         hint = "mend that by hand first: it would be lost"
@@ -97,7 +97,7 @@ def learn(folder: Path, text: str, when: str) -> None:
     if len(new.words) < 3 or len(new.text) > LONGEST // 2:
         what = f"an entry is a sentence of at most {LONGEST // 2} characters"
         raise UsageError(what, hint='kern learn "Run make db before the tests."')
-    documents = place.documents(repository.open_at(folder))
+    documents = facts.documents(repository.open_at(folder))
     with documents.alone():
         there = documents.read(LEARNINGS) or ""
         entries = parse_learnings(there).entries

@@ -18,7 +18,7 @@ from kern.fleet import worktree
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Result
-from kern.pipeline import agents, hidden, project, session, trial, trust
+from kern.pipeline import agents, hidden, project, session, trust
 from kern.pipeline.site import Leave, Options
 from kern.stages import prompts
 from kern.system import process, workspace
@@ -188,7 +188,7 @@ def _ran(
         results = [project.ended(site, gate) for gate in gates]
         if not compared:
             return results, []
-        notes = trial.compared(site, gates, results, hooked=not names)
+        notes = project.outside(site, gates, results, hooked=not names)
         if jobs:
             green = [gate for gate, was in zip(gates, results, strict=True) if not was.red]
             notes += worktree.tried(site, green)

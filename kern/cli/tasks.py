@@ -16,7 +16,7 @@ from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
-from kern.pipeline import landing, place
+from kern.pipeline import facts, landing
 from kern.spec import commands, imports, notes, order
 from kern.spec import edit as editing
 from kern.spec.commands import Edited
@@ -31,7 +31,7 @@ _COPY = "kern/SPEC.edited.md"  # in the git folder; it stays where the text coul
 
 def _opened(folder: Path) -> tuple[Repo, Documents]:
     repo = repository.open_at(folder)
-    return repo, place.documents(repo)
+    return repo, facts.documents(repo)
 
 
 def add(

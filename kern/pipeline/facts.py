@@ -11,14 +11,27 @@ from kern.git.history import Commit
 from kern.git.refs import StartRef
 from kern.git.repository import Head, Repo
 from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
-from kern.pipeline.place import Place
 from kern.pipeline.table import ATTEMPTS, Do, Facts, Start, due, resume
 from kern.spec import notes, order
+from kern.spec.file import Documents
 from kern.spec.parse import Kind, Spec, Task, is_experiment, parse
 from kern.stages import record
 from kern.stages.answer import Code
 from kern.stages.briefs import task_name
 from kern.stages.record import StageRecord
+from kern.system.workspace import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    repo: Repo
+    scope: Scope
+    documents: Documents
+
+
+def documents(repo: Repo) -> Documents:
+    """Those of a repository, which remembers what was done."""
+    return Documents(repo.root, repo.scratch, history.finished(repo, SPEC))
 
 
 @dataclass(frozen=True, slots=True)

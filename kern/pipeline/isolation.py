@@ -22,7 +22,7 @@ from kern.git import refs
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode
-from kern.pipeline import agents, inside, preflight, trust
+from kern.pipeline import agents, preflight, trust
 from kern.sandbox import confine
 from kern.sandbox.confine import Sandbox
 from kern.sandbox.means import Means, Overlays
@@ -158,7 +158,7 @@ def promised(templates: Mapping[Role, Template], caller: Caller, sandbox: Sandbo
     if sandbox.means is not Means.NONE:
         for name, needs in sandbox.needs.items():
             for command in needs.commands:
-                inside.key(name, command, caller.hold)
+                agents.check_key(name, command, caller.hold)
         return
     for role, form in templates.items():
         # What the commit stage does beside its answer counts for nothing.

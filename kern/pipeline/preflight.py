@@ -13,7 +13,7 @@ from kern.git.repository import LINK, Repo, left_out
 from kern.git.shadow import PROMPTS
 from kern.model import LEARNINGS, SPEC
 from kern.person import Person
-from kern.pipeline import place
+from kern.pipeline import facts
 from kern.spec import order
 from kern.spec.file import Documents
 from kern.spec.parse import EXAMPLE, Diagnostic, Spec
@@ -27,7 +27,7 @@ def prepare(folder: Path, *, empty: bool = False) -> tuple[Repo, Documents, Spec
     a SPEC.md without a task of one's own is fine.
     """
     repo = repository.open_at(folder)
-    documents = place.documents(repo)
+    documents = facts.documents(repo)
     parsed = tasks(repo, documents, empty=empty)
     return repo, documents, parsed, settings(repo, documents)
 

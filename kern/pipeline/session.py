@@ -25,7 +25,7 @@ from kern.journal import store
 from kern.model import Marker
 from kern.models import ROLES
 from kern.pipeline import agents, attempt, isolation, landing, preflight, project, trust
-from kern.pipeline.place import documents
+from kern.pipeline.facts import documents
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Options, Site
 from kern.sandbox import wall

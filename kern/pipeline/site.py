@@ -15,8 +15,7 @@ from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.model import Key, Role, Stage
 from kern.models import Choices
-from kern.pipeline.facts import Situation
-from kern.pipeline.place import Place
+from kern.pipeline.facts import Place, Situation
 from kern.pipeline.rooms import Rooms
 from kern.sandbox.confine import Sandbox
 from kern.stages import record

@@ -18,7 +18,7 @@ from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
-from kern.pipeline import agents, inside, isolation, place, preflight, trust
+from kern.pipeline import agents, facts, isolation, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox.means import Means
 from kern.spec import notes
@@ -40,7 +40,7 @@ class Here:
 
     @property
     def settings(self) -> Settings:
-        return preflight.settings(self.repo, place.documents(self.repo))
+        return preflight.settings(self.repo, facts.documents(self.repo))
 
     @cached_property
     def forms(self) -> dict[Any, prompts.Template]:
@@ -92,7 +92,7 @@ def _project(here: Here) -> Iterator[Check]:
     repo = here.repo
     yield Check("repository", str(repo.root))
     yield from preflight.of_repository(repo)
-    documents, settings = place.documents(repo), here.settings
+    documents, settings = facts.documents(repo), here.settings
     commands, advice = notes.commands(documents.spec()[1], settings), ""
     lines = ["this repository makes kern run:", *commands] if commands else []
     if not settings.gates:
@@ -141,6 +141,6 @@ def _sandbox(here: Here) -> Iterator[Check]:
             return
         yield Check("sandbox", f"{sandbox.means}; the homes of its children: {sandbox.own}")
         for program in programs:
-            yield from inside.checks(sandbox, program)
+            yield from agents.inside(sandbox, program)
             if not trust.unseen(repo, program.agent.asks):
-                yield from inside.login(sandbox, program)
+                yield from agents.login_inside(sandbox, program)

@@ -12,7 +12,7 @@ from kern.journal import store
 from kern.model import Stage, Tier
 from kern.models import Choice
 from kern.pipeline import isolation, preflight, table
-from kern.pipeline.place import Place
+from kern.pipeline.facts import Place
 from kern.pipeline.site import Options
 from kern.spec import notes, order
 from kern.spec.parse import Task, is_experiment

@@ -12,9 +12,8 @@ from kern.journal import store, totals
 from kern.journal.history import History, Run, Task
 from kern.journal.sentences import format_doing
 from kern.model import SPEC, Cost, Marker, Need
-from kern.pipeline import facts, place, table
-from kern.pipeline.facts import Situation
-from kern.pipeline.place import Place
+from kern.pipeline import facts, table
+from kern.pipeline.facts import Place, Situation
 from kern.spec import order
 from kern.spec.parse import Spec
 from kern.system import control, lock, workspace
@@ -26,7 +25,7 @@ _LONG = 40  # tasks; of a longer SPEC.md those that are open
 
 def look(repo: Repo) -> tuple[Place, Situation, Spec]:
     """The place in which a view is called, and how it stands there."""
-    documents = place.documents(repo)
+    documents = facts.documents(repo)
     here = Place(repo, workspace.scope(repo.root, repo.head().name, create=False), documents)
     return here, facts.look(here), documents.spec()[1]
 

@@ -13,7 +13,7 @@ from kern.git import repository
 from kern.git.room import Room
 from kern.memory import changes
 from kern.memory.changes import Taught
-from kern.pipeline.place import documents
+from kern.pipeline.facts import documents
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Leave, Options, Site
 from kern.spec.parse import parse

@@ -24,7 +24,7 @@ from kern.errors import KernError
 from kern.git import refs, repository
 from kern.memory import entries
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
-from kern.pipeline import facts, place
+from kern.pipeline import facts
 from kern.pipeline.table import resume
 from kern.plain import decode, encode
 from kern.spec import edit, order
@@ -386,7 +386,7 @@ def test_stage_files_of_any_content_are_read_or_passed_over(
             data = damaged(data, chance)
         scope.stage_file(stage).write_bytes(data)
     with suppress(KernError):
-        resume(facts.look(place.Place(found, scope, documents)).facts)
+        resume(facts.look(facts.Place(found, scope, documents)).facts)
     with suppress(KernError):
         sweep(scope)
     assert not list(tmp_path.glob("kern/project/main/*.json"))
