@@ -143,10 +143,8 @@ def _in_rooms(
     rooms = Rooms(repo, room, sandbox.means is Means.BWRAP, mounted, place)
     gates = Gates(repo.root, caller.scope, caller.run, caller.tick, caller.hold)
     gates.furnish = lambda tree, mounted: rooms.for_proof(tree, repo.head(), mounted=mounted)
-    hooks = home.hooks_folder()
-    here = Site(
-        *(repo, caller.scope, documents(repo), caller, gates, home, hooks, rooms, steered, options)
-    )
+    parts = documents(repo), caller, gates, home.hooks_folder(), rooms, steered, options
+    here = Site(repo, caller.scope, *parts)
     if mounted and home.root != repo.root:
         caller.named = partial(wall.named, places={repo.root: home.root})
     if place:

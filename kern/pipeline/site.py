@@ -12,7 +12,7 @@ from kern import plain
 from kern.checks.gates import Gates
 from kern.events import Sink, warning
 from kern.git import refs
-from kern.git.repository import Entry, Repo
+from kern.git.repository import Entry
 from kern.model import Key, Role, Stage
 from kern.models import Choices
 from kern.pipeline.facts import Place, Situation
@@ -98,7 +98,6 @@ class Memory:
 class Site(Place):
     caller: Caller
     gates: Gates
-    home: Repo  # the person's own tree, where this is a worker's
     hooks_folder: Path  # of git's hooks, before any agent can name another
     rooms: Rooms
     steered: Steering

@@ -54,7 +54,7 @@ class Project:
         steered = Steering(found.git_dir, caller.run, caller.sink)
         gates = Gates(self.root, scope, caller.run, caller.tick)
         gates.furnish = lambda tree, mounted: rooms.for_proof(tree, found.head(), mounted=mounted)
-        parts = documents(found), caller, gates, found, found.hooks_folder(), rooms, steered
+        parts = documents(found), caller, gates, found.hooks_folder(), rooms, steered
         return Site(found, scope, *parts, options)
 
     def fleet(self, **chosen: Any) -> Fleet:
