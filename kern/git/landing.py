@@ -12,6 +12,9 @@ from pathlib import Path
 from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Change, Entry, Head, Repo
 
+_MOST_NAMED = 1000  # paths on a command line
+_NONE = "none"  # where no index is
+
 
 def _behind(repo: Repo) -> str:
     return f"refs/kern/behind/{repo.worktree}"
@@ -38,7 +41,10 @@ def behind(repo: Repo) -> str:
 
 def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
-    changes = _changes(repo, old, new)
+    if not (changes := _changes(repo, old, new)):
+        return []
+    if unmerged := repo.text("ls-files", "--unmerged"):
+        return [unmerged.splitlines()[0].partition("\t")[2]]
     there = {path for path in changes if os.path.lexists(repo.root / path)}
     written = _written(repo, changes)
     # git itself would bring back what a person removed, and overwrite what it ignores
@@ -48,11 +54,23 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     made = {path for path, (was, _) in changes.items() if not was} & there - written.keys()
     if unknown := [path for path in made if not _is_tracked(repo, path)]:
         return sorted(unknown)
-    with repo.private_index() as env:
+    names = (f":(top,literal){path}" for path in changes) if len(changes) <= _MOST_NAMED else ()
+    mine = repo.git("ls-files", "--stage", "-z", "--", *names)
+    sides = zip(*changes.values(), strict=True)
+    trees = [_tree(repo, dict(zip(changes, side, strict=True))) for side in sides]
+    with repo.private_index(repo.scratch / _NONE) as env:
+        repo.git("update-index", "-z", "--index-info", stdin=mine, env=env)
         repo.update_index(written, env)
-        complaint = _read(repo, old, new, "-n", env=env)
+        complaint = _read(repo, *trees, "-n", env=env)
     entries = re.findall(r"(?m)^error: Entry '(.*)' ", complaint)
     return entries or complaint.splitlines()[:1]
+
+
+def _tree(repo: Repo, entries: Mapping[str, Entry | None]) -> str:
+    """Of these alone: git reads a whole one much longer."""
+    with repo.private_index(repo.scratch / _NONE) as env:
+        repo.update_index({path: entry for path, entry in entries.items() if entry}, env)
+        return repo.text("write-tree", env=env)
 
 
 def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:

@@ -166,3 +166,19 @@ def test_a_checkout_that_ran_out_of_disk_says_so() -> None:
     failed = GitFailed(("read-tree",), 128, "error: unable to write file a.txt\n")
     assert failed.is_environment
     assert "no space left" in str(failed) and "free some space" in failed.hint
+
+
+def test_an_unmerged_path_of_a_stash_is_in_the_way_of_any_landing(repo: Path, git: Git) -> None:
+    (repo / "a.txt").write_text("mine\n")
+    git("stash", "--quiet")
+    (repo / "a.txt").write_text("theirs\n")
+    git("commit", "--quiet", "--all", "--message=theirs")
+    (repo / "b.txt").write_text("a task's\n")
+    git("add", "b.txt")
+    git("commit", "--quiet", "--message=a task's")
+    new, old = git("rev-parse", "HEAD"), git("rev-parse", "HEAD^")
+    git("reset", "--quiet", "--hard", old)
+    here = repository.open_at(repo)
+    assert landing.in_the_way(here, old, new) == []
+    here.run("stash", "pop")
+    assert landing.in_the_way(here, old, new) == ["a.txt"]
