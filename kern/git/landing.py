@@ -7,7 +7,6 @@ changed: where that is in the way, nothing moves.
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Change, Entry, Head, Repo
@@ -105,8 +104,7 @@ def _written(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Entry]:
     there = {path: new for path, new in news.items() if os.path.lexists(repo.root / path)}
     if not there:
         return {}
-    with repo.private_index() as env:
-        Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+    with repo.private_index(repo.scratch / "none") as env:  # of nothing else
         repo.update_index(there, env)
         look = ("-c", "diff.autoRefreshIndex=true", "diff", "--no-ext-diff", "-O/dev/null")
         differs = {*repo.paths(*look, "--name-only", "-z", env=env)}
