@@ -59,7 +59,6 @@ class RunEnded(Event):
 
     done: tuple[tuple[str, str], ...]  # (task, full hash of its commit)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
-    stuck: bool  # tasks are open and none is ready
     cost: Cost
     tokens: int
     interrupted: str  # what ended the run early

@@ -67,14 +67,12 @@ def following(end: RunEnded) -> str:
     """The last line: what to type next; empty where an error says it."""
     if end.stopped or end.interrupted:
         return end.stopped
-    still = end.record["open"] or 0
-    free = still - len(end.needs)
-    if free > 0 and not end.stuck:
+    if free := end.record["ahead"]:
         tasks = "task" if free == 1 else "tasks"
         return f"next: {end.called} {free} takes the other open {tasks}"
     if end.needs:
         return f"next: {end.needs[0].do.partition(';')[0]}, then: {end.called}"
-    if still:
+    if end.record["open"]:
         return "next: kern status shows what the open tasks wait for"
     return "all tasks are done: git log shows them"
 

@@ -283,9 +283,13 @@ def test_a_runs_headline_is_its_own_word_and_no_line_of_the_journal(tmp_path: Pa
     for _ in range(3 * store.NIGHT // 4_000):
         journal(events.warning("w" * 4_000, kept=True))
     done = (("Gamma", "c" * 40),)
-    figures: dict[str, Any] = {"needs_help": (), "stuck": ()}
+    figures: dict[str, Any] = {"needs_help": ()}
     figures |= {"cost": Cost(3.0), "tokens": 900, "interrupted": ""}
-    journal(events.RunEnded(events.row("run", "end", open=1, seconds=60.0), done=done, **figures))
+    journal(
+        events.RunEnded(
+            events.row("run", "end", open=1, ahead=1, seconds=60.0), done=done, **figures
+        )
+    )
     assert shown[1] == "1 done, 1 open; $3.00 (API-equivalent), 900 tokens, 1 min"
     assert not [line for line in shown if "Alpha" in line or "Beta" in line]
     assert "  Delta" in shown  # however much was written since

@@ -113,7 +113,7 @@ def evening() -> Iterator[Event]:
     yield settled(*renamed)
     why = "the API is away for 3 h"
     yield events.new("error", text=why)
-    yield ended(interrupted=why, open=5, exit=1)
+    yield ended(interrupted=why, open=5, ahead=3, exit=1)
 
 
 def morning() -> Iterator[Event]:
@@ -140,15 +140,15 @@ def morning() -> Iterator[Event]:
         Need(3, 6, "Store the orders", "asks: which database?", 'kern answer 3 "…"'),
     )
     more: dict[str, Any] = {"needs": needs, "seconds": 3720.0}
-    yield ended(**more, open=5, exit=1, cost=Cost(1.5, 1))
+    yield ended(**more, open=5, ahead=3, exit=1, cost=Cost(1.5, 1))
 
 
 def ended(**more: Any) -> events.RunEnded:
     facts: dict[str, Any] = {"seconds": 600.0, "cost": Cost(2.85), "tokens": 0, "interrupted": ""}
     values = {**facts, **more}
-    row = {name: values.pop(name) for name in ("exit", "seconds", "open")}
+    row = {name: values.pop(name) for name in ("exit", "seconds", "open", "ahead")}
     record = events.row("run", "end", **row, done=0)
-    return events.RunEnded(record, done=(), needs_help=(), stuck=False, **values)
+    return events.RunEnded(record, done=(), needs_help=(), **values)
 
 
 def night() -> list[dict[str, Any]]:
