@@ -104,7 +104,7 @@ def _written(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Entry]:
     there = {path: new for path, new in news.items() if os.path.lexists(repo.root / path)}
     if not there:
         return {}
-    with repo.private_index(repo.scratch / "none") as env:  # of nothing else
+    with repo.private_index(repo.scratch / _NONE) as env:
         repo.update_index(there, env)
         look = ("-c", "diff.autoRefreshIndex=true", "diff", "--no-ext-diff", "-O/dev/null")
         differs = {*repo.paths(*look, "--name-only", "-z", env=env)}
