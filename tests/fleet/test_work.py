@@ -64,8 +64,6 @@ def test_a_work_branch_is_told_by_task_and_by_the_branch_that_it_lands_on(
     assert [git("check-ref-format", "--branch", name) for name in names] == names
 
 
-# ---------------------------------------------------------------- SPEC.md written anew
-
 SPEC = """# Mine
 - [ ] all
   > **Judge:** is it whole?
