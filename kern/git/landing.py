@@ -42,6 +42,8 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
     if not (changes := _changes(repo, old, new)):
         return []
+    if not (repo.git_dir / "index").exists():  # git would take each file for one of nobody's
+        return ["nothing is checked out"]
     if unmerged := repo.text("ls-files", "--unmerged"):
         return [unmerged.splitlines()[0].partition("\t")[2]]
     there = {path for path in changes if os.path.lexists(repo.root / path)}
