@@ -60,9 +60,14 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     sides = zip(*changes.values(), strict=True)
     trees = [_tree(repo, dict(zip(changes, side, strict=True))) for side in sides]
     with repo.private_index(repo.scratch / _NONE) as env:
+        repo.git("read-tree", "--empty", env=env)  # with no index at all git compares nothing
         repo.git("update-index", "-z", "--index-info", stdin=mine, env=env)
         repo.update_index(written, env)
         complaint = _read(repo, *trees, "-n", env=env)
+    if complaint:  # some files only their times, in the whole index, show to be unchanged
+        with repo.private_index() as env:
+            repo.update_index(written, env)
+            complaint = _read(repo, old, new, "-n", env=env)
     entries = re.findall(r"(?m)^error: Entry '(.*)' ", complaint)
     return entries or complaint.splitlines()[:1]
 

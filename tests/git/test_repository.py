@@ -182,3 +182,20 @@ def test_an_unmerged_path_of_a_stash_is_in_the_way_of_any_landing(repo: Path, gi
     assert landing.in_the_way(here, old, new) == []
     here.run("stash", "pop")
     assert landing.in_the_way(here, old, new) == ["a.txt"]
+
+
+def test_what_git_converts_is_unchanged_by_its_time_and_a_staged_removal_is_in_the_way(
+    repo: Path, git: Git
+) -> None:
+    for text in (b"a\r\n", b"A\r\n"):  # committed before git was told to convert them
+        (repo / "a.txt").write_bytes(text)
+        git("commit", "--quiet", "--all", "--message=crlf")
+    old, new = git("rev-parse", "HEAD^"), git("rev-parse", "HEAD")
+    git("reset", "--quiet", "--hard", old)
+    (repo / ".git/info/attributes").write_text("*.txt text\n")
+    index = repo / ".git/index"
+    os.utime(index, (at := index.stat().st_mtime + 5, at))
+    here = repository.open_at(repo)
+    assert landing.in_the_way(here, old, new) == []
+    git("mv", "a.txt", "moved.txt")
+    assert landing.in_the_way(here, old, new) == ["a.txt"]
