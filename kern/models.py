@@ -88,7 +88,7 @@ def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
 _EXAMPLE = 'url = "http://localhost:11434/v1"'
 _URL = r"(?i)https?://(?:\[[0-9a-f:]+\]|[a-z0-9._-]+)(?::[1-9]\d{0,4})?(?:/[!-\"$->A-~]{0,400})?"
 _URLS = toml.matching(_URL, "an http or https URL, with no password in it", _EXAMPLE)
-_VARIABLE = r"(?!KERN_)[A-Z_][A-Z0-9_]{0,99}"  # kern's own reach no agent
+_VARIABLE = r"((?!KERN_)[A-Z_][A-Z0-9_]{0,99})?"  # kern's own reach no agent
 _KEY = toml.matching(_VARIABLE, "a variable's name, not the key itself", 'key = "OPENAI_API_KEY"')
 
 

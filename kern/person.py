@@ -42,7 +42,8 @@ class Holding:
 
 
 def _hidden(got: Any, where: str) -> Gate:
-    row = toml.fitted({"run": toml.text, "folder": toml.text}, got, where)
+    row = got if isinstance(got, dict) else {"run": got}
+    row = toml.fitted({"run": toml.text, "folder": toml.text}, row, where)
     gate = config.gate({"run": row.get("run")}, where)
     return replace(gate, name="hidden", strict=True, hidden=row.get("folder", ""))
 

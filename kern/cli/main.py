@@ -23,6 +23,8 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except ImportError as exc:
+        if str(exc.name).startswith("kern"):  # it is broken, and no extra mends it
+            raise
         what = f"this needs an extra of kern's, of which Python finds no {exc.name} that fits"
         code = _complain(UsageError(what, hint="pip install 'kern[mcp,dask]'"))
     except OSError as exc:

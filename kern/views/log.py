@@ -1,7 +1,7 @@
 """`kern log`: the journal as people and as jq read it; and how every view is printed."""
 
+import select
 import shutil
-import signal
 import sys
 import textwrap
 import time
@@ -18,6 +18,7 @@ from kern.journal import sentences, store
 from kern.journal.history import History, Record, fold, moment
 
 _POLL_S = 0.5
+_GONE = select.POLLERR | select.POLLHUP  # a followed log ends with its reader
 _ID = 6  # characters that tell runs apart
 
 
@@ -82,13 +83,13 @@ def recorded(repo: Repo, since: str = "", size: int = 0) -> History:
 
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
-    if follow:  # it ends with its reader, as `tail -f` does
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    reader = select.poll()
+    reader.register(1, 0)
     follower = store.Follower(place)
     there = store.load(place, warn)
     follower.seen = {record["id"] for record in there}
     yield from there
-    while follow:
+    while follow and not any(event & _GONE for _, event in reader.poll(0)):
         sys.stdout.flush()
         time.sleep(_POLL_S)
         yield from follower.new()

@@ -115,6 +115,9 @@ def test_without_the_sdk_or_a_client_a_sentence_says_what_to_do(
         "kern: this needs an extra of kern's, of which Python finds no mcp that fits\n"
         "  hint: pip install 'kern[mcp,dask]'\n"
     )
+    (tmp_path / "mcp.py").write_text("import kern.broken\n")  # which no extra mends
+    broken = kern("mcp", env={"PYTHONPATH": f"{tmp_path}:{TOP}"}, started=True)
+    assert broken.err.endswith("No module named 'kern.broken'\n") and "extra" not in broken.err
     code, said = on_terminal("mcp", cwd=repo)
     assert code == 2 and '{"command": "kern", "args": ["mcp"]}' in said
 
