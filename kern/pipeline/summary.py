@@ -11,13 +11,13 @@ from kern.agents import protocol
 from kern.errors import KernError
 from kern.events import Event, RunEnded
 from kern.journal import store
-from kern.model import Marker, Outcome
+from kern.model import Marker, Need, Outcome
 from kern.models import format_models
 from kern.pipeline import isolation, preflight
 from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
 from kern.spec import notes, order
-from kern.spec.parse import parse
+from kern.spec.parse import Spec, parse
 
 
 def begun(site: Site, at_once: str = "", setup: Sequence[str] = ()) -> Event:
@@ -69,6 +69,7 @@ def ended(
     failed = [one for one in last if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED)]
     questions, needs = notes.waiting(spec), order.needs(spec)
     stuck = not error and order.select(spec) is None and order.still(spec) > 0
+    tasks = {one.task for one in needs}
     unfinished = bool(failed or stuck or questions)
     exit_code = getattr(error, "exit_code", 1) if error else int(unfinished)
     why = "the time of --until has come" if site.steered.late else "stopped, as asked"
@@ -78,7 +79,7 @@ def ended(
         events.row("run", "end", exit=exit_code, **figures, done=len(done)),
         done=tuple((one.task, one.commit) for one in done),
         needs_help=tuple((one.task, one.detail) for one in failed),
-        needs=needs,
+        needs=(*needs, *(_lost(spec, one) for one in failed if one.task not in tasks)),
         questions=questions,
         cost=caller.cost,
         tokens=caller.tokens,
@@ -86,6 +87,14 @@ def ended(
         stopped=stopped and f"{why}; the next {site.options.called} goes on with: {stopped}",
         called=site.options.called,
     )
+
+
+def _lost(spec: Spec, one: Settled) -> Need:
+    """What came to nothing in this run, and SPEC.md does not tell of."""
+    if not (task := spec.find(one.key)):
+        return Need(0, 0, one.task, one.detail, "kern report: it is not in SPEC.md any more")
+    number = spec.tasks.index(task) + 1
+    return Need(number, task.line, one.task, one.detail, f"kern show {number}, edit the task")
 
 
 def name_unsigned(site: Site, settled: Sequence[Settled]) -> None:

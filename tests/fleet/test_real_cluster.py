@@ -79,5 +79,5 @@ def test_real_agents_on_a_cluster_land_each_task_once(tmp_path: Path) -> None:
     assert [git("show", f"HEAD:{task}.txt") for task in tasks] == ["more\n"] * 2
     assert git("branch", "--list", "kern/*") == ""
     assert git("status", "--porcelain") == ""
-    assert (root / "SPEC.md").read_text().count("- [x]") == 3
+    assert (root / "SPEC.md").read_text().count("- [x]") == len(tasks)
     assert {request.stage for request in server.requests} >= {"research", "implement", "commit"}
