@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from kern import events, plain
@@ -28,6 +29,7 @@ from kern.plain import some
 from kern.sandbox.confine import unheld
 from kern.sandbox.wall import Room
 from kern.spec import edit, reapply
+from kern.spec.file import real
 from kern.spec.parse import Kind
 from kern.stages import belief, briefs, record
 from kern.stages.call import Said
@@ -193,23 +195,26 @@ def watched(site: Site, who: str, back: str = "") -> Iterator[list[str]]:
         return
     documents, head = site.documents, site.repo.head()
     staged = workspace.read(site.repo.git_dir / "index")
-    texts = ((name, documents.read(name)) for name in (SPEC, LEARNINGS))
-    before = [(name, text) for name, text in texts if text is not None]
+    before = [
+        (name, real(documents.root, name), text)
+        for name in (SPEC, LEARNINGS)
+        if (text := documents.read(name)) is not None
+    ]
     try:
         yield broken
     finally:
-        for name, text in before:
+        for name, place, text in before:
             with documents.alone():
-                _reapply(site, name, text)
+                _reapply(site, name, place, text)
         broken += undo_mistakes(site, head, who)
         in_place.restore_index(site.repo, staged if site.repo.head() == head else None)
         if back:
             site.rooms.put_back(back)
 
 
-def _reapply(site: Site, name: str, before: str) -> None:
+def _reapply(site: Site, name: str, place: Path, before: str) -> None:
     """kern's own lines once more, where a child could write them; which words are gone, is said."""
-    if what := site.documents.restore(name, before):
+    if what := site.documents.restore(name, place, before):
         site.warn(f"{name} was {what} while an agent ran: restored")
     fixed = text = site.documents.read(name) or ""
     if text == before or site.caller.hold is not unheld:

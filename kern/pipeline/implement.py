@@ -16,7 +16,7 @@ from kern.errors import KernError
 from kern.git import history, refs, shadow
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
-from kern.model import Cause, Stage, Tier
+from kern.model import Cause, Decision, Saved, Stage, Tier
 from kern.pipeline import attempt, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
@@ -54,10 +54,10 @@ def research(site: Site, at: Situation) -> None:
         _retire_earlier(site, at)
         start = attempt.begin(site, at)
         why = f"research: {reply.doubt}"
-        twice = any(why in note.text for note in task.of(Kind.ATTEMPT, Kind.SKIPPED))
-        last = twice or at.due is not Tier.IMPLEMENT
-        outcome = str(answer.broken(why, Tier.DECOMPOSE if last else at.due))
-        _save(site, at, start, tree, reply, outcome, cause=Cause.FORM, time=began)
+        outcome = answer.broken(why, at.due if at.due is Tier.IMPLEMENT else Tier.DECOMPOSE)
+        if any(why in note.text for note in task.of(Kind.ATTEMPT, Kind.SKIPPED)):
+            outcome = Decision(Saved.SKIPPED, f"{why} (twice)")
+        _save(site, at, start, tree, reply, str(outcome), cause=Cause.FORM, time=began)
         return
     if task.of(Kind.RESEARCH):  # of an earlier one
         site.documents.edit_task(

@@ -65,10 +65,10 @@ def run_gate(
     *,
     before: bool = False,
     red_before: bool | None = None,
-    stays: bool = False,
+    look: Callable[[Gate, Result], None] | None = None,
     how: str = "",
 ) -> Result:
-    """How it ends on exactly that tree; a red one once more, and with what it may lack. `stays`:
+    """How it ends on exactly that tree; a red one once more, and with what it may lack. `look`: at
     the tree as the gate left it, which is else put back. `how`: what is said of the tree.
     """
     label = f"{gate.label} {how}".rstrip()
@@ -76,8 +76,11 @@ def run_gate(
     def once() -> Result:
         site.caller.check_requests()
         site.sink(events.gate_started(label, gate.command, before=before))
-        with attempt.watched(site, gate.label, back="" if stays else tree):
-            return site.gates.run(gate, tree, before=before, how=how).against(red_before)
+        with attempt.watched(site, gate.label, back="" if look else tree):
+            end = site.gates.run(gate, tree, before=before, how=how).against(red_before)
+        if look:
+            look(gate, end)
+        return end
 
     end = once()
     if result.runs_again(gate, end):
@@ -92,16 +95,14 @@ def compare(
     gate: Gate,
     tree: str,
     head: str,
-    look: Callable[[Gate], None] | None = None,
+    look: Callable[[Gate, Result], None] | None = None,
 ) -> Result:
     """How it ends on the tree, beside how it does on `head`, without the task. `look`: at the tree
     as the gate left it. Raises KernError where it did not know that yet, and no task may begin on
     that: then none is to blame; but not in the middle of a run, which goes on then.
     """
-    was, stays = known(site, gate, head), look is not None
-    end = run_gate(site, gate, tree, red_before=was.red if was else None, stays=stays)
-    if look:
-        look(gate)
+    was = known(site, gate, head)
+    end = run_gate(site, gate, tree, red_before=was.red if was else None, look=look)
     if was or not (end.red and gate.name):
         return end
     before = run_gate(site, gate, site.repo.tree(head), before=True)
@@ -205,11 +206,11 @@ class Checked:
         return bool(self.refused) and mine.like(theirs)
 
 
-def run_hooks(site: Site, tree: str, message: str, names: Sequence[str] = HOOKS) -> Checked:
+def run_hooks(site: Site, tree: str, message: str) -> Checked:
     """What the hooks say of the tree and the message, and which files they changed: of the task, or
     staged.
     """
-    there, head, end = site.repo.hooks(*names, folder=site.hooks_folder), site.repo.head(), None
+    there, head, end = site.repo.hooks(*HOOKS, folder=site.hooks_folder), site.repo.head(), None
     if not there:
         return Checked(message)
     with attempt.watched(site, "a commit hook"):
@@ -237,11 +238,12 @@ def run_post_commit(site: Site) -> None:
     """It can refuse nothing, and nothing of it stays."""
     if not site.repo.hooks(_POST_COMMIT, folder=site.hooks_folder):
         return
-    commit = history.commit(site.repo, site.repo.head().commit)
-    checked = run_hooks(site, commit.tree, commit.message, [_POST_COMMIT])
-    site.rooms.put_back(commit.tree)
-    if checked.refused:
-        site.warn(f"the post-commit hook failed: {plain.line(checked.output, 160)}")
+    head = site.repo.head()
+    tree = site.repo.tree(head.commit)
+    with attempt.watched(site, "the post-commit hook", back=tree):
+        end = _run_hook(site, site.rooms.for_hooks(tree, head), _POST_COMMIT)
+    if end.red:
+        site.warn(f"the post-commit hook failed: {plain.line(end.output, 160)}")
 
 
 def check_helped(site: Site, tree: str, checked: Checked) -> None:

@@ -74,7 +74,7 @@ def ended(
     exit_code = getattr(error, "exit_code", 1) if error else int(unfinished)
     why = "the time of --until has come" if site.steered.late else "stopped, as asked"
     figures = {"seconds": seconds, "open": order.still(spec) if parsed else None}
-    figures |= {"ahead": 0 if stuck else order.ahead(spec)}  # what the next run can take up
+    figures |= {"ahead": 0 if stuck else order.ahead(spec, again=False)}  # for the next run
     return RunEnded(
         events.row("run", "end", exit=exit_code, **figures, done=len(done)),
         done=tuple((one.task, one.commit) for one in done),

@@ -122,7 +122,7 @@ def witness(
     task: Task | None,
     head: str,
     tree: str,
-    look: Callable[[Gate], None] | None = None,
+    look: Callable[[Gate, Result], None] | None = None,
 ) -> list[str]:
     """What stands behind the tree, on top of `head`, and what lessens that, in words. `look`: at
     what a gate has left of it. Raises Objection.
@@ -167,7 +167,7 @@ def _check_files(site: Site, change: Mapping[str, Change]) -> None:
             raise Objection(str(exc), Cause.OTHER) from None
 
 
-def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate) -> None:
+def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate, end: Result) -> None:
     """The task's files that the gate rewrote, as a formatter does, are part of it. What else it
     rewrote goes with the room, which is said once.
     """
@@ -178,6 +178,7 @@ def _take_rewritten(site: Site, at: Situation, tree: str, gate: Gate) -> None:
         note = f"{gate.label} rewrote {some(others)}, which is not part of the task: not kept"
         site.warn(note, once=True)
     if own and at.second.fixed < MOST_FIXES:
+        site.sink(events.gate_ended(end))
         attempt.take_in(site, at.second, gate.label, own)
         raise _Fixed
 

@@ -54,18 +54,19 @@ class Documents:
         place = real(self.root, name)
         workspace.replace(place, encode(text), private=False, scratch=self.scratch)
 
-    def restore(self, name: str, text: str) -> str:
-        """Write the text again where none can be read; what stands there is moved aside. What had
-        become of the file, in words.
+    def restore(self, name: str, place: Path, text: str) -> str:
+        """Write the text again where it lay, if none can be read or it is another's; what stands
+        there is moved aside. What had become of the file, in words.
         """
-        what = "deleted"
-        try:
-            if self.read(name) is not None:
+        here, what = self.root / name, "deleted"
+        with contextlib.suppress(UsageError):  # a pipe, a folder, a link to elsewhere
+            if real(self.root, name) in (place, here) and self.read(name) is not None:
                 return ""
-        except UsageError:  # a pipe, a folder, a link to elsewhere
+        if os.path.lexists(here):
             what = "made something else"
-            aside = tempfile.mkdtemp(prefix=f"{name}.", dir=self.scratch or self.root)
-            shutil.move(self.root / name, aside)
+            shutil.move(here, tempfile.mkdtemp(prefix=f"{name}.", dir=self.scratch or self.root))
+        if place != here:
+            here.symlink_to(os.path.relpath(place, self.root))
         self.write(name, text)
         return what
 

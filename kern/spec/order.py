@@ -214,9 +214,12 @@ def still(spec: Spec) -> int:
     return sum(map(_is_left, spec.tasks))
 
 
-def ahead(spec: Spec) -> int:
-    """How many of them runs can take up: what is blocked, held or asks something waits."""
-    return sum(_is_left(task) and not (why and do) for _, task, why, do, _ in waits(spec))
+def ahead(spec: Spec, *, again: bool = True) -> int:
+    """How many of them runs can take up: what is blocked, held or asks something waits. `again`:
+    also what was skipped.
+    """
+    rows = (row for row in waits(spec) if _is_left(row.task))
+    return sum(not (row.do and (row.why or not again)) for row in rows)
 
 
 def _is_left(task: Task) -> bool:
