@@ -43,7 +43,8 @@ class Story:
     @property
     def figures(self) -> dict[str, Any]:
         """As JSON has them; null where no call has named a cost, which is never 0."""
-        cost = {"cost_usd": self.cost.known, "unpriced": self.cost.unpriced}
+        usd = self.cost.known if self.stages else None
+        cost = {"cost_usd": usd, "unpriced": self.cost.unpriced}
         return {"stages": self.stages, "seconds": self.seconds, **cost, "tokens": self.tokens}
 
     def of(self, kind: str) -> list[Record]:

@@ -71,7 +71,8 @@ def lines(facts: Mapping[str, Any]) -> Iterator[str]:
     yield plain.line("; ".join(filter(None, (end, facts["proved"]))), 700)
     yield f"SPEC.md line {facts['line']}" if facts["line"] else "no longer in SPEC.md"
     if facts["records"]:
-        cost, tokens = Cost(facts["cost_usd"], facts["unpriced"]), sum(facts["tokens"].values())
+        cost = Cost(facts["cost_usd"] or 0, facts["unpriced"])
+        tokens = sum(facts["tokens"].values())
         used = f", {tokens:,} tokens" if tokens else ""
         yield f"{cost}{used}, {plain.span(facts['seconds'])}"
     look = [f"git show {facts['commit']}"] * bool(facts["commit"])

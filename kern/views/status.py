@@ -150,7 +150,8 @@ def _spent(run: Mapping[str, Any]) -> str:
 
 
 def _line(task: Mapping[str, Any]) -> str:
-    cost, why = Cost(task["cost_usd"], task["unpriced"]), plain.line(task["blocker"] or "", 120)
+    cost = Cost(task["cost_usd"] or 0, task["unpriced"])
+    why = plain.line(task["blocker"] or "", 120)
     parts = [plain.count(task["attempts"], "attempt")] * bool(task["attempts"])
     parts += [str(cost)] * (cost != Cost()) + [why] * (why not in ("", order.OPEN_SUBTASKS))
     margin, tail = "  " * task["depth"], f"  ({'; '.join(parts)})" if parts else ""
