@@ -7,6 +7,7 @@ changed: where that is in the way, nothing moves.
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, Change, Entry, Head, Repo
@@ -53,7 +54,10 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     if gone and (removed := gone.intersection(repo.paths("ls-files", "-z", "--deleted"))):
         return sorted(removed)
     made = {path for path, (was, _) in changes.items() if not was} & there - written.keys()
-    if unknown := [path for path in made if not _is_tracked(repo, path)]:
+    unknown = {path for path in made if not _is_tracked(repo, path, changes)}
+    above = {str(one) for path, (_, new) in changes.items() if new for one in Path(path).parents}
+    unknown |= {path for path in above - changes.keys() if _is_no_folder(repo.root / path)}
+    if unknown:
         return sorted(unknown)
     names = (f":(top,literal){path}" for path in changes) if len(changes) <= _MOST_NAMED else ()
     mine = repo.git("ls-files", "--stage", "-z", "--", *names)
@@ -84,11 +88,17 @@ def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:
     return {p: change for p, change in repo.changed(old, new).items() if p not in DOCUMENTS}
 
 
-def _is_tracked(repo: Repo, path: str) -> bool:
-    """Of a folder all of it, what git ignores too: a file in its place would overwrite that."""
-    there = f":(top,literal){path}"
-    listed, others = (repo.git("ls-files", kind, "--", there) for kind in ("--cached", "--others"))
-    return bool(listed and not others)
+def _is_tracked(repo: Repo, path: str, changes: Mapping[str, Change]) -> bool:
+    """Of a folder all of it, what git ignores too, and nothing merely staged: a file in its place
+    would overwrite that.
+    """
+    kinds, there = ("--cached", "--others"), f":(top,literal){path}"
+    listed, others = ({*repo.paths("ls-files", "-z", kind, "--", there)} for kind in kinds)
+    return bool(listed and listed <= changes.keys() and not others)
+
+
+def _is_no_folder(place: Path) -> bool:
+    return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
 
 
 def _read(repo: Repo, old: str, new: str, *how: str, env: Mapping[str, str] | None = None) -> str:

@@ -14,13 +14,17 @@ from time import time_ns
 from kern.git import submodules
 from kern.git.environment import GitFailed
 from kern.git.repository import DOCUMENTS, REMADE, Repo
-from kern.system import workspace
+from kern.system import process, workspace
 
 MOST_MOUNTS = 100  # the outer ones first
 _YOUNG_NS = 2_000_000_000  # later nothing is touched in the second that git knows
 MOST_COPIED = 50 << 20  # bytes of an ignored file
 # Whatever the person's settings let git overlook.
 _EXACTLY = ("-c", "core.trustctime=1", "-c", "core.checkStat=default", "-c", "core.ignoreStat=0")
+# What git neither lists nor removes: pipes, and repositories made in the tree's own folders.
+_ODD = "( -name .git -o ! -type f ! -type d ! -type l )"
+_UNSEEN = f"find . ! -path ./.git {_ODD} -prune -exec rm -rf {{}} +"
+_FIND_S = 600
 
 
 class Room:
@@ -95,6 +99,7 @@ class Room:
         if not self.index.exists():
             return [], self._begin(tree)
         try:
+            self._remove_unseen()
             self._remove_young()
             self.follow(tree)
             out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
@@ -119,6 +124,12 @@ class Room:
             self.repo.run(*whole, stdin=new, env=self.env)
         self._staged = tree
         return {*self.repo.changed(empty, tree)}
+
+    def _remove_unseen(self) -> None:
+        env = {**os.environ, **process.tree_last(self.home.root)}
+        code, _, why = process.capture(_UNSEEN.split(), _FIND_S, str(self.tree), env)
+        if code:
+            raise OSError(why)
 
     def _remove_young(self) -> None:
         """What a child has changed since the last filling, of what that wrote: git knows a file by

@@ -80,12 +80,8 @@ def other_root(git: Git) -> str:
     "left",
     [
         *("merge side", "rebase side", "rebase --apply side", "am -3 .git/p", "am .git/p"),
-        *(
-            "cherry-pick side",
-            "cherry-pick HEAD~1..side",
-            "revert HEAD~1",
-            "init .git/rebase-apply",
-        ),
+        *("cherry-pick side", "cherry-pick HEAD~1..side", "revert HEAD~1"),
+        "init .git/rebase-apply",
     ],
 )
 def test_whatever_an_agent_leaves_under_way_is_cleared(repo: Path, git: Git, left: str) -> None:
@@ -184,18 +180,20 @@ def test_an_unmerged_path_of_a_stash_is_in_the_way_of_any_landing(repo: Path, gi
     assert landing.in_the_way(here, old, new) == ["a.txt"]
 
 
-def test_what_git_converts_is_unchanged_by_its_time_and_a_staged_removal_is_in_the_way(
-    repo: Path, git: Git
-) -> None:
-    for text in (b"a\r\n", b"A\r\n"):  # committed before git was told to convert them
+def test_nothing_staged_or_ignored_is_overwritten(repo: Path, git: Git) -> None:
+    for text in (b"a\r\n", b"A\r\n"):  # not converted yet: unchanged by its time
         (repo / "a.txt").write_bytes(text)
-        git("commit", "--quiet", "--all", "--message=crlf")
-    old, new = git("rev-parse", "HEAD^"), git("rev-parse", "HEAD")
+        old, new = git("rev-parse", "HEAD"), commit(git, repo)
     git("reset", "--quiet", "--hard", old)
     (repo / ".git/info/attributes").write_text("*.txt text\n")
-    index = repo / ".git/index"
-    os.utime(index, (at := index.stat().st_mtime + 5, at))
+    os.utime(repo / ".git/index", (at := (repo / ".git/index").stat().st_mtime + 5, at))
     here = repository.open_at(repo)
     assert landing.in_the_way(here, old, new) == []
-    git("mv", "a.txt", "moved.txt")
+    git("mv", "a.txt", "n")
     assert landing.in_the_way(here, old, new) == ["a.txt"]
+    (repo / "d").mkdir()
+    git("mv", "n", "d/own")
+    (repo / "i").touch()
+    for made, yours in (("d", "d"), ("i/in", "i")):
+        tree = here.tree_with(old, {made: Entry("100644", here.blob(b""))})
+        assert landing.in_the_way(here, old, tree) == [yours]

@@ -100,13 +100,15 @@ def test_what_a_gate_does_there_is_gone_and_yours_is_as_it_was(
     here: tuple[Room, Run], repo: Path, git: Git
 ) -> None:
     room, run = here
-    tree = git("rev-parse", "HEAD^{tree}")
-    room.fill(tree)
+    git("update-index", "--add", "--cacheinfo", f"100644,{git('rev-parse', 'HEAD:lib.py')},src/b")
+    room.fill(tree := git("write-tree"))
     run("echo x > lib.py; echo y > new; rm .env; echo z > build/made; rm -r build/there; mkdir d")
+    run("mkfifo src/pipe; git init -q src")  # of which git says nothing
     assert room.candidate() != tree
     room.fill(tree)
     assert room.candidate() == tree
-    assert run("cat lib.py .env build/there; ls new build/made d").stdout == "x = 1\nA=1\nyours\n"
+    there = run("cat lib.py .env build/there; ls new build/made d src/pipe src/.git").stdout
+    assert there == "x = 1\nA=1\nyours\n"
     assert (repo / ".env").read_text() == "A=1\n"
     assert [path.name for path in (repo / "build").iterdir()] == ["there"]
     assert (repo / "lib.py").read_text() == "x = 1\n" and not (repo / "new").exists()
