@@ -110,4 +110,5 @@ class Endpoint:
 def endpoint(got: Any, where: str) -> Endpoint:
     """The table, as the person's own: see `theirs`."""
     table: Endpoint = toml.fitted(Endpoint, got, where)
-    return replace(table, url=re.sub(r"(/chat/completions)?/*$", "", table.url))
+    url = _URLS(table.url, f"{where}.url")
+    return replace(table, url=re.sub(r"(/chat/completions)?/*$", "", url))

@@ -72,7 +72,7 @@ def test_all_of_it_can_be_set() -> None:
 @pytest.mark.parametrize(
     ("table", "named"),
     [
-        ({"url": 3}, "agent.http.url must be an http or https URL"),
+        *(({**url}, "agent.http.url must be an http or https URL") for url in ({}, {"url": 3})),
         *(({"url": url}, "agent.http.url") for url in ("", "localhost:11434", "http://a:x/v1")),
         *(({"url": url}, "agent.http.url") for url in ("http://u:p@a/v1", "http://a\u200b/v1")),
         *(({"url": URL, "key": key}, "agent.http.key") for key in ("sk-abc123", 3, "KERN_X")),
