@@ -145,7 +145,8 @@ def _wait(child: Popen[bytes], seconds: float) -> None:
     with contextlib.suppress(OSError, AttributeError):  # where the system does not tell at once
         ends = os.pidfd_open(child.pid)
         try:
-            select.select([ends], [], [], seconds)
+            (waiting := select.poll()).register(ends, select.POLLIN)  # of however many files
+            waiting.poll(seconds * 1000)
         finally:
             os.close(ends)
         seconds = 0
