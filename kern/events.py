@@ -25,6 +25,7 @@ SAYS: Mapping[str, str] = {
     "error": "ended early: {text}",
     "task start": "task: {task}[ (resumed: {resumed})]",
     "task": "{outcome}[: {detail}]",
+    "commit": "  git show {commit:.7}",  # of an old journal
     "work": "[finished as {commit:.7}; it is done when that has landed]",
     "sent": "sent to another machine",
     "stage start": "{name} ({who}[, attempt {again}])[, {split}]",

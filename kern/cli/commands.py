@@ -62,7 +62,7 @@ def run(
 
 @app.command(rich_help_panel="Run")
 def plan(
-    goal: Annotated[str, Argument(help="What you want; else what SPEC.md states.")] = "",
+    goal: Annotated[str | None, Argument(help="What you want; else what SPEC.md states.")] = None,
     review: Annotated[bool, Option("--review", help="What is missing of the goal?")] = False,
     improve: Annotated[bool, Option("--improve", help="Propose one improvement.")] = False,
     yes: options.Yes = False,
@@ -74,8 +74,10 @@ def plan(
 
     if review and improve:
         raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
+    if goal is not None and not goal.strip():  # a script's empty variable pays for nothing
+        raise UsageError("a goal that says nothing", hint='kern plan "what you want"')
     mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
-    return planning.plan(Path.cwd(), goal, mode, trust=trust, yes=yes)
+    return planning.plan(Path.cwd(), goal or "", mode, trust=trust, yes=yes)
 
 
 @app.command(rich_help_panel="Run")

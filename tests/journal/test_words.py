@@ -26,6 +26,7 @@ def test_no_value_of_a_record_stops_it() -> None:
     ("record", "sentence"),
     [
         ({"kind": "recall", "stage": "research", "told": {}}, "research is told: nothing"),
+        ({"kind": "commit", "commit": "c" * 40}, "  git show ccccccc"),  # of an old journal
         ({"kind": "novel", "text": "something"}, "something"),
     ],
 )
