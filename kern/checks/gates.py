@@ -4,6 +4,7 @@ those that only tell how things stand.
 
 import os
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,8 +63,8 @@ class Gates:
 
     def _run(self, command: Gate, why: str, room: Room | None = None, of: str = "") -> Result:
         env, argv = process.reflog(self.run_id), ("sh", "-c", _PARENT, "sh", command.command)
-        words = why, (command.name or f"task {command.command}")[:40], of
-        log = re.sub(r"\W+", "-", " ".join(words)).strip("-")
+        own = f"task {zlib.crc32(os.fsencode(command.command)):x}"  # two may begin alike
+        log = re.sub(r"\W+", "-", f"{why} {command.name[:40] or own} {of}").strip("-")
         how = {"limit": OUTPUT_LIMIT, "total": command.timeout}
         kind = Kind.CHECK if command.hidden is None else Kind.HIDDEN
         return replace(self.execute(argv, log, env, how, kind=kind, room=room), name=command.label)
