@@ -1,11 +1,14 @@
 """`kern status`: SPEC.md, the journal, the run files and the lock, read without writing a byte."""
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kern import plain
+from kern.errors import KernError
+from kern.fleet import work
 from kern.git import landing, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
@@ -34,7 +37,9 @@ def snapshot(folder: Path) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints."""
     repo = repository.open_at(folder)
     here, at, parsed = look(repo)
-    holder, next_task = lock.holder(repo.git_dir), order.select(parsed)
+    holder, next_task = None, order.select(parsed)
+    with contextlib.suppress(KernError):  # another user's to know
+        holder = lock.holder(repo.git_dir)
     alive = holder is not None and holder.lives(repo.git_dir)
     past, run = _last(repo, store.NIGHT)
     if holder and not (run and run.run == holder.run):  # of a long night the beginning lies before
@@ -50,6 +55,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "to_do": order.counts(parsed),
         "next": next_task.text if next_task else None,
         "workers": [*_workers(run)] if run and on else [],
+        "left": [] if on else _left(repo, parsed),
         "run": run and _run(run, on=on),
         "resume": str(table.resume(at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
@@ -63,6 +69,13 @@ def _last(repo: Repo, size: int) -> tuple[History, Run | None]:
     past, branch = log.recorded(repo, size=size), repo.head().name
     own = [run for run in past.runs.values() if run.start.get("branch") == branch]
     return past, own[-1] if own else None
+
+
+def _left(repo: Repo, parsed: Spec) -> list[str]:
+    """Tasks that a killed run of many at once has in worktrees."""
+    at = ("--format=%(refname:lstrip=2)", "refs/heads/kern/work")
+    branches, onto = repo.text("for-each-ref", *at).split(), repo.head().name
+    return [task.text for task in parsed.tasks if work.branch(onto, task.key) in branches]
 
 
 def _workers(run: Run) -> Iterator[dict[str, Any]]:
@@ -101,6 +114,8 @@ def lines(state: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
     yield f"{state['root']}, branch {state['branch']}"
     yield _counts(state)
     yield from _under_way(state)
+    for task in state["left"]:
+        yield f"in a worktree: {plain.line(task, 140)}; the next kern -j goes on with it"
     if state["run"]:
         yield _spent(state["run"])
     if state["waiting"]:
@@ -121,7 +136,8 @@ def lines(state: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
 
 
 def _counts(state: Mapping[str, Any]) -> str:
-    counts, apart = state["to_do"], sum(bool(one["worker"]) for one in state["workers"])
+    counts, workers = state["to_do"], sum(bool(one["worker"]) for one in state["workers"])
+    apart = len(state["left"]) + workers
     pending = max(counts["pending"] - apart, 0)  # SPEC.md does not tell of workers
     text = f"{counts['done']} done, {counts['active'] + apart} in progress, {pending} pending"
     return text + f", {len(state['help'])} need you" * bool(state["help"])
