@@ -50,6 +50,7 @@ def quiet() -> dict[str, str]:
     and reads what a commit really holds: a ref below refs/replace or a graft shows something else.
     """
     closed = [("core.fsmonitor", "false"), ("core.hooksPath", os.devnull)]
+    closed += [("core.ignoreStat", "false")]  # else it takes what it writes in an index for there
     return {
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_EDITOR": "true",
