@@ -19,6 +19,8 @@ from kern.spec.parse import EXAMPLE, Task, parse
 
 MOST_BYTES = 2 << 20
 MOST_TASKS = 500
+LONGEST_BODY = 6000  # each prompt of the task holds it
+_CUT = "[cut here: the rest is where it came from]"
 _FIELDS = ("title", "body", "number")  # of a JSON object
 _REFS = r"(?a)Refs:[ \t]+((?:[\w.-]+/[\w.-]+)?#\d{1,9}|[A-Za-z][\w.]*-[\w.-]{1,40})"
 
@@ -133,7 +135,10 @@ def _below(item: Item) -> Iterator[str]:
     """Its lines, as they can stand under a task: with the backslash that makes plain text of one
     in Markdown.
     """
-    for line in dedent(plain.block(item.body)).split("\n"):
+    body = item.body
+    if len(body) > LONGEST_BODY:
+        body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
+    for line in dedent(plain.block(body)).split("\n"):
         if line.strip():
             yield re.sub(_ACTIVE, r"\1\\", line.rstrip())
     yield from item.notes
