@@ -21,6 +21,7 @@ _YOUNG_NS = 2_000_000_000  # later nothing is touched in the second that git kno
 MOST_COPIED = 50 << 20  # bytes of an ignored file
 # Whatever the person's settings let git overlook.
 _EXACTLY = ("-c", "core.trustctime=1", "-c", "core.checkStat=default", "-c", "core.ignoreStat=0")
+_AS_NAMED = ("-c", "core.quotePath=false", "-c", "core.ignorecase=false")
 # What git neither lists nor removes: pipes, and repositories made in the tree's own folders.
 _ODD = "( -name .git -o ! -type f ! -type d ! -type l )"
 _UNSEEN = f"find . ! -path ./.git {_ODD} -prune -exec rm -rf {{}} +"
@@ -102,7 +103,7 @@ class Room:
             self._remove_unseen()
             self._remove_young()
             self.follow(tree)
-            out = self.repo.text("-c", "core.quotePath=false", "clean", "-ffdx", env=self.env)
+            out = self.repo.text(*_AS_NAMED, "clean", "-ffdx", env=self.env)
             look = ("diff-files", "-z", "--name-only")  # what a child has merely touched as well
             if written := self.repo.paths(*_EXACTLY, *look, env=self.env):
                 anew = (*_EXACTLY, "checkout-index", "--force", "-z", "--stdin")

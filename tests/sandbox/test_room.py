@@ -100,11 +100,12 @@ def test_what_a_gate_does_there_is_gone_and_yours_is_as_it_was(
     here: tuple[Room, Run], repo: Path, git: Git
 ) -> None:
     room, run = here
+    git("config", "core.ignoreStat", "true")
+    room.fill(git("rev-parse", "HEAD^{tree}"))
     git("update-index", "--add", "--cacheinfo", f"100644,{git('rev-parse', 'HEAD:lib.py')},src/b")
     room.fill(tree := git("write-tree"))
     run("echo x > lib.py; echo y > new; rm .env; echo z > build/made; rm -r build/there; mkdir d")
     run("mkfifo src/pipe; git init -q src")  # of which git says nothing
-    git("config", "core.ignoreStat", "true")
     assert room.candidate() != tree
     room.fill(tree)
     assert room.candidate() == tree
