@@ -82,6 +82,7 @@ class Relay:
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.remove_reader, self._socket)
         self._loop.call_soon_threadsafe(self._ended.set)
 
     def _run(self) -> None:
