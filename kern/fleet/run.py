@@ -257,8 +257,11 @@ class Fleet(loop.Loop):
         `landed` is kept at a ref.
         """
         repo, ref = self.repo, f"refs/heads/{job.branch}"
-        tree = None if landed else worktree.of(self.yard, job.worker)
-        if tree and refs.start(tree, job.branch):
+        tree = worktree.of(self.yard, job.worker)
+        start = refs.start(tree, job.branch) if tree else None
+        if start and landed:  # its kern was killed before it could drop that
+            refs.delete(repo, start.ref, start.commit)
+        elif tree and start:
             tree.git("symbolic-ref", "HEAD", ref)
             with worktree.session_in(self.site, tree) as there:
                 settle.undo(there, facts.look(there))
