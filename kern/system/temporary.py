@@ -29,6 +29,7 @@ def folder(*outside_of: Path) -> Iterator[Path]:
         return
     known, tempfile.tempdir = tempfile.tempdir, None  # that may be of another environment
     parent = Path(os.path.realpath(tempfile.gettempdir()))
+    tempfile.tempdir = known
     if any(parent.is_relative_to(other) for other in outside_of):
         parent = Path("/tmp")
     before = {name: os.environ[name] for name in TEMPORARY if name in os.environ}
