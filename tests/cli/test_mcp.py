@@ -129,7 +129,7 @@ def test_the_real_claude_uses_the_tools(repo: Path, tmp_path: Path) -> None:
     server = {"command": sys.executable, "args": SERVER}
     names = ("PATH", "HOME", "KERN_DIR", "IS_SANDBOX")
     env = {name: os.environ[name] for name in names} | {"ANTHROPIC_API_KEY": "dummy"}
-    env |= {"MCP_CONNECTION_NONBLOCKING": "0"}  # its model would have to call again
+    env |= {"MCP_CONNECTION_NONBLOCKING": "0", "MCP_CONNECT_TIMEOUT_MS": "90000"}  # under load
     env |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
     config = {"mcpServers": {"kern": {**server, "env": {"PYTHONPATH": str(TOP)}}}}
     adding = use("mcp__kern__add", text="two")
