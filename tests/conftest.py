@@ -393,6 +393,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
+def assert_linear(act: Callable[[int], object], size: int) -> None:
+    """Steps are not counted, but compared: those of a tenth, and of all; a square has a hundred."""
+    from kern.errors import KernError
+
+    spent = []
+    for n in (size // 10, size):
+        began = time.process_time()
+        with patience(PATIENCE_S), contextlib.suppress(KernError):
+            act(n)
+        spent.append(time.process_time() - began)
+    assert spent[1] < 30 * max(spent[0], 0.02)
+
+
 @contextlib.contextmanager
 def patience(seconds: float) -> Iterator[None]:
     """What would hang fails instead: a regular expression, the reading of a pipe."""

@@ -73,7 +73,7 @@ def state(git: Git) -> tuple[str, ...]:
 def left_over(repo: Path) -> list[int]:
     """What lives on; the system may need a moment for what was killed just now."""
     with contextlib.suppress(AssertionError):
-        wait_for(lambda: not marked(("KERN_ROOT", str(repo))), 2)
+        wait_for(lambda: not marked(("KERN_ROOT", str(repo))))
     return [one.pid for one in marked(("KERN_ROOT", str(repo)))]
 
 

@@ -85,7 +85,7 @@ class Net:
     def fetch(self, url: str) -> "subprocess.CompletedProcess[str]":
         """By a client that asks for a proxy."""
         return self.python(
-            f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).read())"
+            f"import urllib.request as u; print(u.urlopen({url!r}, timeout=60).read())"
         )
 
 
@@ -108,7 +108,7 @@ def test_a_kept_connection_carries_each_request_to_its_host(tmp_path: Path, serv
     code = (
         "import http.client, os; from urllib.parse import urlsplit\n"
         "proxy = urlsplit(os.environ['http_proxy'])\n"
-        "c = http.client.HTTPConnection(proxy.hostname, proxy.port, timeout=9)\n"
+        "c = http.client.HTTPConnection(proxy.hostname, proxy.port, timeout=60)\n"
         "for x in ('/one', '/two'):\n"
         f"    url = 'http://{ELSEWHERE}:{server}' + x\n"
         "    c.request('GET', url, headers={'Connection': 'keep-alive'})\n"
@@ -124,7 +124,7 @@ def test_a_server_of_its_own_answers_on_localhost(tmp_path: Path) -> None:
         "import http.server, threading, urllib.request as u\n"
         "s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n"
         "threading.Thread(target=s.serve_forever, daemon=True).start()\n"
-        "print(u.urlopen(f'http://localhost:{s.server_port}/', timeout=5).status)\n"
+        "print(u.urlopen(f'http://localhost:{s.server_port}/', timeout=60).status)\n"
     )
     assert net.python(code).stdout == "200\n"
 
@@ -292,9 +292,8 @@ def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(tmp_path: Path, h
         behind(proxy, tmp_path / "relay", (ANY,), refused.append) as client,
     ):
         client.sendall(f"CONNECT {host}:22 HTTP/1.1\r\n\r\n".encode())
-        client.settimeout(2)
-        with contextlib.suppress(TimeoutError):
-            client.recv(100)
+        client.settimeout(60)
+        client.recv(100)
         assert refused == [f"{host.strip('[]')}:22"]
 
 
@@ -310,7 +309,7 @@ def test_of_a_connection_that_a_proxy_refused_it_hears_no_more(
         client.sendall(b"CONNECT open.invalid:443 HTTP/1.1\r\nProxy-Authorization: own\r\n\r\n")
         server, _ = proxy.accept()
         with server:
-            server.settimeout(5)
+            server.settimeout(60)
             asked = server.recv(1000)
             assert asked.startswith(b"CONNECT open.invalid:443") and b"Basic bWU6" in asked
             assert b"own" not in asked

@@ -93,7 +93,7 @@ CAN = [
     (Kind.WORKER, "umount /proc/sys || mount -o remount,bind,rw /etc || chroot /", False),
     (Kind.WORKER, "grep -q 'CapEff:.0000000000000000' /proc/self/status", True),
     (Kind.WORKER, "grep -q 'CapBnd:.0000000000000000' /proc/self/status", True),
-    (Kind.WORKER, "echo x > /proc/sys/kernel/core_pattern", False),
+    (Kind.WORKER, "cd /proc/sys/kernel; read -r x <core_pattern; echo $x >core_pattern", False),
     (Kind.WORKER, "ls ~/.ssh || ls ~/.npmrc || ls ~/other || ls ~/.bash_history", False),
     (Kind.WORKER, "ls ~/.fly/config.yml", False),
     (Kind.WORKER, "ls ~/.cargo/bin/rustc ~/bin/tool ~/.fly/bin/fly ~/jdk/lib/x", True),

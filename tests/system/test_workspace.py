@@ -14,23 +14,12 @@ from kern.errors import UsageError
 from kern.model import Stage
 from kern.system import workspace
 from kern.system.workspace import Scope
-from tests.conftest import HERE, PATIENCE_S
+from tests.conftest import HERE
 
 
 @pytest.fixture
 def where(tmp_path: Path) -> Scope:
     return workspace.scope(tmp_path / "project", "main")
-
-
-def child(code: str, *argv: str) -> "subprocess.Popen[str]":
-    """A second process that has kern on its path."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *argv],
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def mode(path: Path) -> int:
@@ -105,25 +94,18 @@ def test_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
 
 def spoil(folder: Path, how: str, tmp_path: Path) -> None:
     """Make of the folder what kern must not write into."""
-    match how:
-        case "link":
-            (tmp_path / "elsewhere").mkdir()
-            folder.symlink_to(tmp_path / "elsewhere")
-        case "dangling link":
-            folder.symlink_to(tmp_path / "nowhere")
-        case "file":
-            folder.touch()
-        case "writable by others":
-            folder.mkdir()
-            folder.chmod(0o777)
-        case "writable by the group":
-            folder.mkdir()
-            folder.chmod(0o770)
-        case "foreign":
-            if os.getuid():
-                pytest.skip("only root can give a folder away")
-            folder.mkdir(mode=0o755)
-            os.chown(folder, 65534, 65534)
+    if "link" in how:
+        (tmp_path / "elsewhere").mkdir()
+        folder.symlink_to(tmp_path / ("nowhere" if how == "dangling link" else "elsewhere"))
+    elif how == "file":
+        folder.touch()
+    else:
+        folder.mkdir()
+        folder.chmod({"writable by others": 0o777, "writable by the group": 0o770}.get(how, 0o700))
+    if how == "foreign":
+        if os.getuid():
+            pytest.skip("only root can give a folder away")
+        os.chown(folder, 65534, 65534)
 
 
 HOW = ["link", "dangling link", "file", "writable by others", "writable by the group", "foreign"]
@@ -151,17 +133,17 @@ def test_an_unsafe_documented_folder_gives_way_to_one_of_the_user_s_own(
 def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_rest(where: Scope) -> None:
     path = where.stage_file(Stage.RESEARCH)
     workspace.replace(path, b"old")
-    failing = child(
+    limited = (
         "import resource, sys, pathlib\n"
         "from kern.system import workspace\n"
         "from kern.errors import KernError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try: workspace.replace(pathlib.Path(sys.argv[1]), b'x' * 5000)\n"
-        "except KernError as exc: print(exc)",
-        str(path),
+        "except KernError as exc: print(exc)"
     )
-    out, err = failing.communicate(timeout=PATIENCE_S)
-    assert "File too large" in out, err
+    argv, env = [sys.executable, "-c", limited, str(path)], {"PYTHONPATH": str(HERE.parent)}
+    failing = subprocess.run(argv, env={**os.environ, **env}, capture_output=True, text=True)
+    assert "File too large" in failing.stdout, failing.stderr
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in where.folder.iterdir()] == ["stage1.json"]
 

@@ -7,10 +7,8 @@ import json
 import os
 import random
 import re
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ from kern.system import lock, workspace
 from kern.system.workspace import Scope
 from tests.agents.test_output import ALL, dump
 from tests.agents.test_output import lines as by_line
-from tests.conftest import HERE, Git, patience
+from tests.conftest import HERE, PATIENCE_S, Git, assert_linear, patience
 from tests.spec.test_parse import nasty
 from tests.spec.test_reapply import bare, own, shaken, tidy
 from tests.words.test_plain import UNSAFE
@@ -265,7 +263,10 @@ def test_a_file_that_never_comes_to_rest_is_given_up(tmp_path: Path) -> None:
         (tmp_path / SPEC).write_text(text + "x")
         return text + "y"
 
-    with patience(10), pytest.raises(KernError, match="changes faster than it can be written"):
+    with (
+        patience(PATIENCE_S),
+        pytest.raises(KernError, match="changes faster than"),
+    ):
         Documents(tmp_path).edit(change)
     assert "y" not in (tmp_path / SPEC).read_text()
 
@@ -408,31 +409,37 @@ def test_marks_and_versions_of_any_content_are_read_or_passed_over(
 # -------------------------------------------------------------------- one megabyte of malice
 
 MB = 1_000_000
-DEEP = "".join(f"{' ' * depth}- [ ] t\n" for depth in range(3000))
-MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for n in range(12_000))
+
+
+def deep(n: int) -> str:
+    return "".join(f"{' ' * depth}- [ ] t\n" for depth in range(int((9 * n) ** 0.5)))
+
+
+def many(count: int) -> str:
+    rows = (f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for n in range(count))
+    return "- [~] mine\n" + "".join(rows)
 
 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda: protocol.version("1." + "0" * MB),
-        lambda: protocol.version("1" * MB),
-        lambda: parse(DEEP + " " * 900 + "```\n" + "x\n" * 250_000),
-        lambda: order.faults(parse(DEEP)),
-        lambda: reapply(MANY, MANY.replace("[ ]", "[x]")),
-        lambda: prompts.read(
-            Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
+        lambda n: protocol.version("1." + "0" * n),
+        lambda n: protocol.version("1" * n),
+        lambda n: parse(deep(n) + " " * 900 + "```\n" + "x\n" * (n // 4)),
+        lambda n: order.faults(parse(deep(n))),
+        lambda n: reapply(many(n // 80), many(n // 80).replace("[ ]", "[x]")),
+        lambda n: prompts.read(
+            Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (n // 6) + "---\n", "x"
         ),
-        lambda: list(transcript.objects(io.BytesIO(b'{"type"     ' * (MB // 12)))),
-        lambda: entries.parse("## x\n\ny\n" * (MB // 32)),
-        lambda: entries.parse("- a | when: \n  b" * (MB // 15)),
-        lambda: entries.parse("## Learnings\n" + "<!--\n- a\n" * (MB // 36)),
-        partial(plain.block, "\x1b[" + "0;" * (MB // 2)),
-        partial(plain.block, "\x1b]" * (MB // 2)),
+        lambda n: list(transcript.objects(io.BytesIO(b'{"type"     ' * (n // 12)))),
+        lambda n: entries.parse("## x\n\ny\n" * (n // 32)),
+        lambda n: entries.parse("- a | when: \n  b" * (n // 15)),
+        lambda n: entries.parse("## Learnings\n" + "<!--\n- a\n" * (n // 36)),
+        lambda n: plain.block("\x1b[" + "0;" * (n // 2)),
+        lambda n: plain.block("\x1b]" * (n // 2)),
     ],
 )
-def test_a_megabyte_of_malice_is_read_in_seconds(act: Callable[[], object]) -> None:
-    with patience(30), suppress(KernError):
-        began = time.process_time()
-        act()
-        assert time.process_time() - began < 4
+def test_a_megabyte_of_malice_takes_some_ten_times_as_long_as_a_tenth(
+    act: Callable[[int], object],
+) -> None:
+    assert_linear(act, MB)
