@@ -58,6 +58,7 @@ _COUNT = "How many tasks; else 5."
 _DELAY = "Time between two tasks: 30 (seconds), 5m, 1h30m; else 10 s."
 _MODEL = "Of research, implement, planner; or ROLE=NAME, say commit=haiku."
 _UNTIL = "Begin nothing after this time of day: 07:00."
+_JOBS = "How many tasks at once, each in a worktree."
 _TASK = "Its number, or a part of its text."
 _ONLY = f"Only one. {_TASK}"
 
@@ -73,7 +74,7 @@ Model = Annotated[Names, Option(metavar="NAME", help=_MODEL)]
 Agent = Annotated[Names, Option(metavar="NAME", help="Who runs all stages; or ROLE=NAME.")]
 UntilDone = Annotated[bool, Option("--until-done", help="Then review, add tasks, and go on.")]
 Until = Annotated[float | None, Option(metavar="TIME", parser=clock, help=_UNTIL)]
-Jobs = Annotated[int | None, Option("-j", "--jobs", metavar="N", min=1, max=1000, help="So many.")]
+Jobs = Annotated[int | None, Option("-j", "--jobs", metavar="N", min=1, max=1000, help=_JOBS)]
 Only = Annotated[str | None, Option(metavar="TASK", autocompletion=tasks, help=_ONLY)]
 Scheduler = Annotated[str, Option(metavar="WHERE", help="Of a dask cluster: host:8786.")]
 AllowRed = Annotated[bool, Option("--allow-red", help="Do not hold red gates against tasks.")]
