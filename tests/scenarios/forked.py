@@ -232,6 +232,7 @@ def import_all() -> None:
 def main() -> None:
     with contextlib.suppress(OSError, AttributeError):  # what killed kerns leave is buried here
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    sys.executable = os.environ.get("COVERAGE_PYTHON", sys.executable)
     start = next(iter(importlib.metadata.entry_points(group="console_scripts", name="kern"))).load()
     import_all()
     for line in sys.stdin:

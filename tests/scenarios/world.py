@@ -25,6 +25,7 @@ ENDS += ("yours", "left", "shell")  # type: ignore[assignment]
 MODE = os.environ.get("KERN_TEST_SANDBOX", "off")
 HELD = ", in the sandbox"  # ends the name of a story that is told in both
 HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
+MEASURES = {k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")}  # see coverage.py
 NEEDS: dict[str, object] = {one: shutil.which(one) for one in ("bwrap", "git-lfs", "ssh-keygen")}
 NEEDS["bwrap"] = NEEDS["bwrap"] and not subprocess.call("bwrap --dev-bind / / true", shell=True)
 NEEDS["hooks"] = HOOKS and shutil.which("node")
@@ -69,8 +70,8 @@ class World:
         path += [f"{HOOKS}/{name}" for name in ("bin", "node_modules/.bin") if HOOKS]
         env = dict(one.format(W=top, TOP=TOP).split("=", 1) for one in SEALED.split())
         env |= {"PATH": ":".join(path), "W": top, "HOOKS": HOOKS, "KERN_SANDBOX": mode}
-        env |= {name: os.environ[name] for name in os.environ if name.startswith("COVERAGE_")}
-        return env | {k: v.replace("$W", top) for k, v in self.row.get("env", {}).items()}
+        own = {k: v.replace("$W", top) for k, v in self.row.get("env", {}).items()}
+        return env | MEASURES | own
 
     def shell(self, lines: str, *, must: bool = True) -> str:
         """What it prints."""
@@ -86,8 +87,9 @@ class World:
         files = {"SPEC.md": row.get("spec", "- [ ] add a greeting\n"), **row.get("files", {})}
         self.write(files | {"../fake/script.json": json.dumps(row.get("agent", {}))})
         if row.get("mode", MODE) != "off":
-            places = [str(self.top / "fake"), *([HOOKS] if HOOKS else [])]
-            own = f'[sandbox]\nwrite = {places}\nenv = ["FAKE_CLAUDE", "W", "HOOKS"]\n'
+            places = [str(self.top / "fake"), HOOKS, MEASURES.get("COVERAGE_FOLDER", "")]
+            names = ["FAKE_CLAUDE", "W", "HOOKS", *MEASURES]
+            own = f"[sandbox]\nwrite = {[*filter(None, places)]}\nenv = {names}\n"
             self.write({"../home/.config/kern/config.toml": own})
         head = "git rev-parse -q --verify HEAD || true"
         commit = f"{row.get('setup', '')}\ngit add -A; git commit -qm tasks --allow-empty"

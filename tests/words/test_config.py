@@ -1,8 +1,6 @@
 """kern.toml as data."""
 
-import random
 import re
-import string
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,20 +135,6 @@ def test_a_parents_checks_are_those_of_the_last_subtask() -> None:
         *("of the task: w", "p: p"),
         "judge: kind",
     )
-
-
-def test_no_text_raises_anything_but_a_usage_error() -> None:
-    whole = detect.kern_toml(EXAMPLE, ()) + '[gates.x]\nrun = "y"\n'
-    dice = random.Random(7)
-    for _ in range(1500):
-        text = list(whole)
-        for _ in range(dice.randrange(1, 12)):
-            at = dice.randrange(len(text))
-            text[at : at + dice.randrange(3)] = dice.choice(string.printable)
-        try:
-            config.parse("".join(text))
-        except UsageError as exc:
-            assert exc.hint
 
 
 def test_an_agents_command_may_take_as_long_as_the_longest_gate() -> None:

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
-from kern import plain
+from kern import config, person, plain
 from kern.agents import claude, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Ended
-from kern.errors import KernError
+from kern.cli.admin import PAGES
+from kern.errors import KernError, UsageError
 from kern.git import refs, repository
 from kern.memory import entries
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
@@ -84,6 +85,14 @@ SCRAPS = (
     *(b"1e999", b"NaN", b"-1", b"9" * 400, b"null", b"true", b'{"type":"result"}', b"[" * 300),
     *(b"<<<<<<< a\n", b">>>>>>> b\n", b"$(id)", b"`id`", b"--help", b"/../", b"%s%n"),
 )
+
+
+PAGE = re.findall(r"```toml\n(.*?)```", (PAGES / "settings.md").read_text(), re.S)
+SETTINGS: list[tuple[str, Callable[[bytes], object], bytes]] = [
+    (config.FILE, config.parse, PAGE[0].encode()),
+    (person.FILE, person.parse, PAGE[1].encode()),
+]
+VALUES = b"1 -1 1e999 true '' '5m' 'opus' [] ['a'] [1] {} {run=1} {x=''} nan 2020-01-01".split()
 
 
 # -------------------------------------------------------------------- the machinery
@@ -251,6 +260,33 @@ def test_a_document_comes_back_from_the_disk_byte_for_byte(
     assert (tmp_path / LEARNINGS).read_bytes() == data
     documents.edit(lambda text, _: text + "more")
     assert (tmp_path / SPEC).read_bytes() == data + b"more"
+
+
+# -------------------------------------------------------------------- texts and settings
+
+
+@law
+def test_nothing_harmful_is_left_of_any_text(chance: random.Random) -> None:
+    text = decode(noise(chance)) + chance.randbytes(30).decode("latin-1")
+    safe, one = plain.block(text), plain.line(text, 40)
+    assert plain.block(safe) == safe
+    assert not UNSAFE.search(safe + one)
+    assert "\n" not in one and len(one) <= 40 and one == one.strip()
+
+
+@law
+def test_any_settings_are_read_or_refused_with_the_file_and_what_to_do(
+    chance: random.Random,
+) -> None:
+    for file, read, whole in SETTINGS:
+        lines = whole.splitlines(keepends=True)
+        at = chance.randrange(len(lines))
+        lines[at] = re.sub(rb"= .*", b"= " + chance.choice(VALUES), lines[at])
+        data = b"".join(lines)
+        try:
+            read(data if chance.random() < 0.5 else damaged(data, chance, [whole]))
+        except UsageError as exc:
+            assert str(exc).startswith(file) and exc.hint and not UNSAFE.search(str(exc))
 
 
 # -------------------------------------------------------------------- answers and transcripts
