@@ -25,7 +25,8 @@ def test_what_was_not_told_gets_no_vote_and_an_edited_file_none_by_mistake() -> 
     assert changes.of(TEXT, Taught(used=["L3"])).votes == ()
     edited = TEXT.replace("- L3", "- First of all.\n- L3")
     change = changes.of(edited, Taught(told=TOLD, used=["L1"]))
-    assert [one.text for one in parse(change.text).entries if one.helpful == 1] == [TOLD["L1"]]
+    voted = [one for one in parse(change.text).entries if one.helpful == 1]
+    assert [one.text for one in voted] == [TOLD["L1"]] and voted[0].id == change.votes[0].entry
     reworded = TEXT.replace("below 1024", "below 2048")
     assert changes.of(reworded, Taught(told=TOLD, used=["L1"])).votes == ()
 
