@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Fake, Git
 from tests.kit.terminal import on_terminal
 
 LEARNINGS = """\
@@ -35,21 +35,6 @@ def learned(repo: Path, git: Git) -> None:
 
 def text(repo: Path) -> str:
     return (repo / "LEARNINGS.md").read_text()
-
-
-def test_a_no_writes_nothing(repo: Path, fake: Fake, kern: Kern) -> None:
-    fake.script(planner=[{"result": CHANGES}])
-    tidy = ("learn", "--tidy")
-    code, said = on_terminal(*tidy, cwd=repo, typed="x\n")
-    assert (code, text(repo)) == (0, LEARNINGS)
-    (call,) = fake.calls
-    assert call["argv"][call["argv"].index("--tools") + 1] == "Read,Glob,Grep,Task"
-    assert "State is kept in SQLite" in said
-    place = Path(kern("path").out.strip()) / "tidy.md"
-    assert f"LEARNINGS.md is unchanged; the answer: {place}" in said
-    assert place.read_text() == CHANGES
-    assert on_terminal(*tidy, cwd=repo, typed="y\n")[0] == 0
-    assert text(repo) != LEARNINGS
 
 
 def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: Fake) -> None:

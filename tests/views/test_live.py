@@ -13,7 +13,6 @@ import pytest
 
 from kern import events
 from kern.events import new
-from kern.views import live
 from kern.views.live import Console
 from tests.conftest import PATIENCE_S, Fake, Git
 from tests.kit.terminal import on_terminal
@@ -36,17 +35,6 @@ ONE = (
 
 CALLS = [["Read", {"file_path": "a.txt"}], ["Bash", {"command": "make \x1b[2J test"}]]
 BUSY = {"acts": CALLS, "sleep": 0.6, "run": ["echo work > n"], "result": "did it\n\nSUCCESS"}
-
-
-def test_a_terminal_shows_what_the_agent_does(repo: Path, fake: Fake) -> None:
-    fake.script(implement=[BUSY])
-    code, screen = on_terminal("1", "0", cwd=repo, env={"TERM": "xterm-256color", "COLUMNS": ""})
-    assert code == 0
-    for shown in ("Read a.txt", "Bash make test", live.STOP):
-        assert shown in screen, screen
-    assert "\x1b[2J" not in screen
-    # What was drawn is taken away at each stage's end, and the cursor comes back.
-    assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h") > 0
 
 
 def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
