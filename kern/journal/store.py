@@ -31,7 +31,7 @@ _NIGHT_S = 14 * 3600.0  # from the evening to the morning
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
 # What is added up or compared, by its type; others write journals as well.
 _MUST = {"v", "id", "time", "run", "seq", "kind"}
-_AMOUNTS = ("cost_usd", "seconds", "since", "until")
+_AMOUNTS = ("seconds", "since", "until")
 _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("id", "time", "run", "kind", "task", "branch", "fleet", "text", "ref"), str),
     **dict.fromkeys(("v", "seq", "worker", "attempt"), int),
@@ -207,5 +207,7 @@ def _is_sound(record: Any) -> bool:
         return False
     if not all(isinstance(value, _TYPES.get(name, object)) for name, value in record.items()):
         return False
-    amounts = [*(record.get(name) or 0 for name in _AMOUNTS), *record.get("tokens", {}).values()]
+    cost = record.get("cost_usd")  # None: not known
+    amounts = [0.0 if cost is None else cost, *(record.get(name, 0.0) for name in _AMOUNTS)]
+    amounts += record.get("tokens", {}).values()
     return all(isinstance(one, (int, float)) and 0 <= one < _MOST for one in amounts)

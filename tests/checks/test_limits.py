@@ -40,14 +40,13 @@ def test_it_waits_for_the_reset_and_runs_the_same_stage_again(
         assert git("for-each-ref", "refs/kern/start") == ""
         slept.append(seconds)
 
-    fake.script(implement=[limit(NOW + 90, "echo x > half"), GREEN])
-
+    toml(repo, git, "max_wait = 100\n")  # of each by itself
+    half = [limit(NOW + 90, "echo x > half"), GREEN]
+    fake.script(research=[limit(NOW + 90), {}], implement=half)
     ran = inline(1, sleep=sleep, clock=lambda: NOW)
-
     assert ran.code == 0, ran.err
-    assert fake.stages == ["research", "implement", "implement", "commit"]
-    assert sum(slept) == pytest.approx(95)
-    assert max(slept) <= 1
+    assert fake.stages == ["research", "research", "implement", "implement", "commit"]
+    assert sum(slept) == pytest.approx(190) and max(slept) <= 1
     assert not attempts(repo)
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
     assert "usage limit: You've hit your session limit" in ran.err

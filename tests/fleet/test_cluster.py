@@ -174,7 +174,8 @@ def test_a_worker_is_believed_no_other_commit_no_other_ref_and_no_other_task(
     git("push", "-q", "kern", *pushed)
     record = {"v": 1, "id": "0", "time": "2026-01-01T00:00:00Z", "run": "r", "seq": 1}
     record |= {"kind": "outage", "fleet": "run1", "branch": asked.branch}
-    others = {**record, "branch": "main"}, {**record, "text": "x" * 2_000_000}
+    others = [{**record, "id": "1", "branch": "main"}, {**record, "id": "2", "fleet": "run2"}]
+    others.append({**record, "id": "3", "text": "x" * 2_000_000})
     told = [f"refs/heads/{asked.branch}", f"{mine[:-1]}*", "refs/heads/main", mine]
     answer = {"code": 0, "refs": told, "journal": [*others, record]}
     came = carry._take(asked, answer)

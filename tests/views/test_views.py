@@ -136,13 +136,15 @@ BAD = (
     b'{"v": 1, "id": "x',
     b"[]",
     b'{"v": 2, "id": "n", "time": "t", "run": "r", "kind": "stage"}',
-    b'{"v": 1, "id": "n", "time": "t", "run": "r", "seq": 1, "kind": "stage", "cost_usd": "free"}',
     b'{"v": 1, "id": "n", "time": "t", "run": "r", "kind": "x", "task": ' + b"9" * 5000 + b"}",
     *(
         b'{"v": 1, "id": "n", "time": "t", "run": "r", "seq": 1, "kind": "stage", %s}' % value
-        for value in (b'"seconds": 1e999', b'"cost_usd": -50', b'"cost_usd": NaN', b'"commit": 5')
+        for value in (
+            *(b'"seconds": 1e999', b'"cost_usd": -50', b'"cost_usd": NaN', b'"commit": 5'),
+            *(b'"cost_usd": "free"', b'"since": "noon"', b'"until": []', b'"seconds": null'),
+            b'"tokens": {"a": "b"}',
+        )
     ),
-    b'{"v": 1, "id": "n", "time": "t", "run": "r", "seq": 1, "kind": "x", "tokens": {"a": "b"}}',
 )
 
 
@@ -153,7 +155,7 @@ def test_a_line_that_cannot_be_read_is_skipped_and_said(tmp_path: Path) -> None:
     file.write_bytes(b"\n".join(BAD) + b"\n\n" + whole + b'{"v": 1, "id": "being writ')
     told: list[str] = []
     assert store.load(file, told.append) == records
-    why = "10 lines skipped: damaged, or from a newer kern"
+    why = "13 lines skipped: damaged, or from a newer kern"
     assert told == [f"the journal {file}: {why}"]
     assert store.load(file, size=len(whole) + 60) == records
 
