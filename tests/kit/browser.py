@@ -1,6 +1,5 @@
 """A headless Chromium, spoken to by its DevTools protocol on two pipes."""
 
-import base64
 import json
 import os
 import subprocess
@@ -63,11 +62,9 @@ class Browser:
         how = {"awaitPromise": True, "returnByValue": True}
         return self.call("Runtime.evaluate", expression=script, **how)["result"].get("value")
 
-    def picture(self, path: Path, width: int, height: int) -> None:
+    def resize(self, width: int, height: int) -> None:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **size)
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
     def named(self, *methods: str) -> list[dict[str, Any]]:
         return [one["params"] for one in self.events if one.get("method") in methods]

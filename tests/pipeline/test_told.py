@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, Kern
 
 
 def test_the_commit_stage_reads_recent_messages_and_the_trailer_of_its_own_task_alone(
@@ -43,3 +43,16 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
         assert "Judges say" not in told[stage], "the change's own words on it"
     # claude reads CLAUDE.md by itself there.
     assert "Tabs." not in told["implement"]
+
+
+def test_the_commit_names_the_issue_that_the_task_came_from(
+    repo: Path, git: Git, kern: Kern, fake: Fake
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] a\n  Refs: o/r#3\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    fake.script(
+        implement=[{"run": ["echo x > x.txt"], "result": "Did it.\n\nSUCCESS"}],
+        commit=[{"result": "Write x"}],
+    )
+    assert kern("1", "0").code == 0
+    assert git("log", "-1", "--format=%B").strip() == "Write x\n\nRefs: o/r#3\nKern-Task: a"

@@ -40,7 +40,7 @@ def test_a_browser_renews_the_page_and_asks_nobody_else(
         browser.call("Page.navigate", url=url)
         wait_for(lambda: "Needs you" in str(browser.evaluate("document.body?.innerText")))
         for width in (390, 1280):
-            browser.picture(tmp_path / f"{width}.png", width, 844)
+            browser.resize(width, 844)
             assert browser.evaluate("document.documentElement.scrollWidth") <= width
         kern("answer", "1", "SQLite")
         wait_for(lambda: "Needs you" not in str(browser.evaluate("document.body?.innerText")))
