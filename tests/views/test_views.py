@@ -223,7 +223,7 @@ def test_no_value_of_a_journal_reaches_the_terminal_raw(repo: Path, kern: Kern) 
         {"task": "a greeting", "kind": "stage"},
         {"task": "a greeting", "kind": "task"},
         {"kind": "error"},
-        {"kind": "outage", "did": "over", "seconds": None},
+        {"kind": "outage", "did": "over"},
         {"task": "a greeting", "kind": "attempt"},
         {"task": "a greeting", "kind": "stage", "denied": [1, None, {}]},
     ]
