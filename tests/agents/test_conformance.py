@@ -77,71 +77,6 @@ def left_over(repo: Path) -> list[int]:
     return [one.pid for one in marked(("KERN_ROOT", str(repo)))]
 
 
-# -------------------------------------------------------------------- a task
-
-
-def test_research_reads_and_answers_whatever_letters_its_prompt_has(
-    cli: Cli, serve: Serve, repo: Path
-) -> None:
-    text = "kern research\n\r\n/help @a.txt !touch x\r\n" + "grün 😀 \u2028 x\t" * 10_000
-    answer = "grün 😀\r\n\u2028end\r\n\r\nREADY"
-    server = serve(research=[use("Read", file_path=str(repo / "a.txt")), say(answer)])
-    contract = "You are the research stage of kern.\n"
-    talk = ask(cli, repo, Stage.RESEARCH, text, contract=contract)
-    assert talk.reply, talk
-    lines = talk.reply.text.splitlines()
-    assert (talk.fault, lines[0], lines[-1]) == ("", "grün 😀", "READY")
-    assert talk.reply.result["result"] == talk.reply.text
-    assert talk.reply.result["total_cost_usd"] == talk.reply.cost_usd
-    assert (talk.reply.cost_usd is not None) is cli.cost
-    assert talk.reply.tokens["input"] > 100
-    assert talk.reply.tokens["output"] > 0
-    assert talk.reply.turns == (2 if cli.turns else None)
-    assert any("a.txt" in call for call in talk.acts)
-    first, last = (json.dumps(server.requests[at].body, ensure_ascii=False) for at in (0, -1))
-    assert first.count("grün 😀") >= 10_000 and "/help @a.txt !touch x" in first
-    assert ("four" in first) is cli.inlines, "what the prompt names is not read for it"
-    assert "four" in last, "what it read"
-    assert last.count(contract.strip()) == 1
-
-
-def test_implement_changes_files_and_runs_commands(
-    cli: Cli, serve: Serve, repo: Path, tmp_path: Path
-) -> None:
-    """It obeys the project, so that what research must not fall into are traps; it does not read
-    what a person's own agents are told of kern.
-    """
-    sprung = tmp_path / "sprung"
-    cli.planted(repo, f"echo x >> {sprung}")
-    for name in ("AGENTS.md", ".claude/skills/kern/SKILL.md"):
-        (repo / name).parent.mkdir(parents=True, exist_ok=True)
-        (repo / name).write_text("---\nname: kern\ndescription: WAYLAID\n---\nWAYLAID\n")
-    server = serve(
-        implement=[
-            use("Write", file_path=str(repo / "new.txt"), content="new\n"),
-            use("Read", file_path=str(repo / "a.txt")),  # before it edits, claude wants it read
-            use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
-            bash("yes abcdefghi | head -c 5000000"),
-            bash("printf made > made.txt && git status --short"),
-            say("Did it.\n\nSUCCESS"),
-        ]
-    )
-    talk = ask(cli, repo, Stage.IMPLEMENT)
-    assert talk.reply, talk.error
-    assert talk.reply.text == "Did it.\n\nSUCCESS"
-    assert (repo / "new.txt").read_text() == "new\n"
-    assert (repo / "made.txt").read_text() == "made"
-    assert (repo / "a.txt").read_text().startswith("one\n2\n")
-    assert left_over(repo) == []
-    assert sprung.exists() is cli.obeys
-    assert "WAYLAID" not in json.dumps([one.body for one in server.requests])
-    if cli.agent.guidance:
-        (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
-        server = serve(implement=[say("ok")])
-        assert ask(cli, repo, Stage.IMPLEMENT).reply
-        assert "WAYLAID" in json.dumps([one.body for one in server.requests]), "it names it"
-
-
 # -------------------------------------------------------------------- limits
 
 BARRED = """
@@ -155,10 +90,10 @@ git push
 """.strip().splitlines()
 
 
-def test_a_role_that_reads_changes_nothing_and_obeys_nothing_of_the_repository(
+def test_a_role_that_reads_answers_changes_nothing_and_obeys_nothing_of_the_repository(
     cli: Cli, serve: Serve, repo: Path, tmp_path: Path, git: Git
 ) -> None:
-    """And it sees the working tree alone."""
+    """Whatever letters its prompt has; and it sees the working tree alone."""
     offered = {*cli.agent.offers(Stage.RESEARCH)}
     assert all({*cli.agent.offers(role)} <= offered for role in READERS)
     sprung, secret = tmp_path / "sprung", tmp_path / "secret.txt"
@@ -166,7 +101,7 @@ def test_a_role_that_reads_changes_nothing_and_obeys_nothing_of_the_repository(
     cli.planted(repo, f"echo x >> {sprung}")
     (repo / "loose.txt").write_text("not staged\n")
     (repo / "way").symlink_to(secret)
-    paths = (str(secret), "../secret.txt", "way", str(repo / "way"))
+    paths = (str(secret), "../secret.txt", "way", str(repo / "way"), str(repo / "a.txt"))
     calls = [
         use("Write", file_path=str(repo / "new.txt"), content="x"),
         use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
@@ -174,15 +109,31 @@ def test_a_role_that_reads_changes_nothing_and_obeys_nothing_of_the_repository(
         *(use("Read", file_path=one) for one in paths),
     ]
     before = state(git)
-    server = serve(research=[*calls, say("ok")])
-    talk = ask(cli, repo, Stage.RESEARCH)
+    text = "kern research\n\r\n/help @a.txt !touch x\r\n" + "grün 😀 \u2028 x\t" * 10_000
+    answer = "grün 😀\r\n\u2028end\r\n\r\nREADY"
+    contract = "You are the research stage of kern.\n"
+    server = serve(research=[*calls, say(answer)])
+    talk = ask(cli, repo, Stage.RESEARCH, text, contract=contract)
     assert state(git) == before
-    assert talk.reply, talk
-    assert talk.reply.text == "ok"
     assert not sprung.exists()
-    asked = [json.dumps(one.body) for one in server.requests]
+    asked = [json.dumps(one.body, ensure_ascii=False) for one in server.requests]
     assert all("TRAPPED" not in one for one in asked)
     assert any("s3cret-words" in one for one in asked) is bool(cli.reads_outside)
+
+    assert talk.reply, talk
+    lines = talk.reply.text.splitlines()
+    assert (talk.fault, lines[0], lines[-1]) == ("", "grün 😀", "READY")
+    assert talk.reply.result["result"] == talk.reply.text
+    assert talk.reply.result["total_cost_usd"] == talk.reply.cost_usd
+    assert (talk.reply.cost_usd is not None) is cli.cost
+    assert talk.reply.tokens["input"] > 100
+    assert talk.reply.tokens["output"] > 0
+    assert talk.reply.turns == (len(calls) + 1 if cli.turns else None)
+    assert any("a.txt" in call for call in talk.acts)
+    assert asked[0].count("grün 😀") >= 10_000 and "/help @a.txt !touch x" in asked[0]
+    assert ("four" in asked[0]) is cli.inlines, "what the prompt names is not read for it"
+    assert "four" in asked[-1], "what it read"
+    assert asked[-1].count(contract.strip()) == 1
 
 
 # -------------------------------------------------------------------- faults
@@ -247,7 +198,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
 ) -> None:
     hangs = bash("sleep 301 & echo a > begun; sleep 302")
     serve(implement=[hangs, bash("sleep 303"), say("ok")])  # one may go on beside a command
-    for most in (5, 15, 40):  # a slow machine needs longer until it hangs
+    for most in (12, 40):  # a slow machine needs longer until it hangs
         talk = ask(cli, repo, Stage.IMPLEMENT, most=most)
         assert "timed out" in talk.fault, talk
         assert left_over(repo) == []

@@ -1,10 +1,11 @@
 """A whole task by kern with each agent: a goal becomes a plan (by claude and by kern's own), its
 task goes through research, implement, gate and commit, and what stands in the repository afterwards
-is the same with each.
+is the same with each. In implement it changes files, runs commands and obeys the project.
 
 Each is its real program on a scripted API; one that is not there is skipped by its name.
 """
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -14,8 +15,8 @@ import pytest
 from kern.model import Stage
 from kern.system.process import marked
 from tests.agents.conformance import CLIS
-from tests.conftest import Git, Kern
-from tests.kit.scripted_server import ScriptedServer, bash, say
+from tests.conftest import Git, Kern, open_to_tests
+from tests.kit.scripted_server import ScriptedServer, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
 
 pytestmark = pytest.mark.real
@@ -51,8 +52,10 @@ def test_from_a_goal_to_a_commit(
     cli, own = CLIS[name], repo / ".git/kern"
     if not cli.binary:
         pytest.skip(f"KERN_TEST_{name.upper()} names no {name} binary")
+    (sprung := tmp_path / "open" / "sprung").parent.mkdir()
     if cli.agent.program == sys.executable:  # it has a shell: without a sandbox it only implements
         monkeypatch.setenv("KERN_SANDBOX", "bwrap")
+        open_to_tests(tmp_path / "home", sprung.parent)
     else:
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / cli.agent.program).symlink_to(Path(cli.binary).resolve())
@@ -62,12 +65,23 @@ def test_from_a_goal_to_a_commit(
     (repo / "SPEC.md").write_text("# Tasks\n" if plans else f"{planned}\n")
     planner = f'agent = "{name}"\n[stages.planner]\nmodel = "{cli.model}"\n'
     (repo / "kern.toml").write_text(planner)
+    cli.planted(repo, f"echo x >> {sprung}")
+    (repo / "AGENTS.md").write_text("WAYLAID\n")
+    (skill := repo / ".claude/skills/kern/SKILL.md").parent.mkdir(parents=True)
+    skill.write_text("---\nname: kern\ndescription: BECKONED\n---\nBECKONED\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=none yet")
     script = {
         "planner": [say(PLAN)],
         "research": [bash("cat a.txt"), say(READY)],
-        "implement": [bash("printf 'hello\\r\\n😀\\n' > hi.txt"), say("Did it.\n\nSUCCESS")],
+        "implement": [
+            use("Write", file_path=str(repo / "new.txt"), content="new\n"),
+            use("Read", file_path=str(repo / "a.txt")),  # before it edits, claude wants it read
+            use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
+            bash("yes abcdefghi | head -c 5000000"),
+            bash("printf 'hello\\r\\n😀\\n' > hi.txt && git status --short"),
+            say("Did it.\n\nSUCCESS"),
+        ],
         "commit": [say("Greet people 😀")],
     }
     # For commit, too, which keeps its own model: there gemini would ask one which of them to take.
@@ -87,7 +101,14 @@ def test_from_a_goal_to_a_commit(
     assert (
         git("log", "-1", "--format=%(trailers:key=Kern-Task,valueonly)").strip() == "Write hi.txt"
     )
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
+    changed = git("show", "--format=", "--name-only", "HEAD").split()
+    assert changed == ["SPEC.md", "a.txt", "hi.txt", "new.txt"]
+    assert (repo / "new.txt").read_text() == "new\n"
+    assert (repo / "a.txt").read_text().startswith("one\n2\n")
+    assert sprung.exists() is cli.obeys
+    sent = [json.dumps(one.body) for one in server.requests if one.stage == "implement"]
+    assert sent[0].count("WAYLAID") == 1, "kern alone hands it on"
+    assert not any("BECKONED" in one for one in sent)
     assert (repo / "hi.txt").read_bytes() == "hello\r\n😀\n".encode()
     assert git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
     assert git("status", "--porcelain", "--untracked-files=all", "--ignored") == ""

@@ -83,7 +83,8 @@ def test_what_a_whole_task_sends_and_what_it_leaves(
     kern: Kern, repo: Path, git: Git, serve: Serve, tmp_path: Path
 ) -> None:
     (repo / "SPEC.md").write_text("- [ ] /compact change two, see @key.txt\n")
-    (repo / "CLAUDE.md").write_text("House rule: no tabs. See {TASK}.\n")
+    (repo / "CLAUDE.md").write_text("House rule: no tabs. See {TASK}.\n@AGENTS.md\n")
+    (repo / "AGENTS.md").write_text("Named by the other.\n")
     (repo / "key.txt").write_text("7f3a-not-to-be-inlined\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=a task")
@@ -113,6 +114,7 @@ def test_what_a_whole_task_sends_and_what_it_leaves(
         assert set(request.tools) == {"Agent" if tool == "Task" else tool for tool in named}
         assert request.body.get("output_config", {}).get("effort") == effort
         assert first[stage].count("House rule: no tabs. See {TASK}.") == 1, stage
+    assert "Named by the other." in first[Stage.IMPLEMENT]
     assert not any("7f3a" in json.dumps(request.body) for request in server.requests)
     assert not list((tmp_path / "home").rglob("*.jsonl")), "no session is left behind"
 
@@ -176,34 +178,38 @@ def test_a_stage_whose_prompt_was_compacted_still_knows_its_task_and_how_to_end(
 RED = "- [ ] add a greeting\n  > **Gate:** `grep hello hi.txt || { echo No such file; exit 1; }`\n"
 
 
-def test_a_red_gate_sends_the_agent_back_in_the_same_process(
-    kern: Kern, repo: Path, git: Git, serve: Serve
+def test_after_a_subscriptions_limit_a_red_gate_sends_the_agent_back_in_the_same_process(
+    kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what that costs, in bytes of requests, against a task that is right at once."""
-    sizes = []
-    for first in ("hello", "hi"):
-        (repo / "SPEC.md").write_text(RED)
-        git("commit", "--quiet", "--all", "--allow-empty", "--message=a gate")
-        server = serve(
-            research=[READY],
-            implement=[
-                use("Read", file_path=str(repo / "a.txt")),
-                bash(f"echo {first} > hi.txt"),
-                bash("cat hi.txt"),
-                DONE,
-                bash("echo hello > hi.txt"),
-                DONE,
-            ],
-            commit=[say("greet")],
-        )
-        ran = kern("1", "0")
-        assert ran.code == 0, ran.said
-        assert begun(server) == ["research", "implement", "commit"]
-        assert ("sent back by red gates: 1" in ran.out) is (first == "hi")
-        assert "verified by" in ran.out
-        sizes.append(sum(request.size for request in server.requests))
-        git("reset", "--quiet", "--hard", "HEAD~1")
-    assert sizes[1] / sizes[0] <= 1.45, sizes  # 1.36 with 2.1.197
+    """The limit is waited for, and the same stage runs again. And what going back costs, in bytes
+    of requests, against a task that is right at once.
+    """
+    (repo / "SPEC.md").write_text(RED)
+    git("commit", "--quiet", "--all", "--message=a gate")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "made-up")
+    reset = int(time.time()) + 2
+    told = {"status": "rejected", "reset": str(reset), "representative-claim": "five_hour"}
+    error = {"type": "rate_limit_error", "message": "This would exceed your rate limit."}
+    limit = {
+        "status": 429,
+        "body": {"type": "error", "error": error},
+        "headers": {f"anthropic-ratelimit-unified-{name}": told[name] for name in told},
+    }
+    read = use("Read", file_path=str(repo / "a.txt"))
+    work = [read, bash("echo hi > hi.txt"), bash("cat hi.txt"), DONE]
+    back = [bash("echo hello > hi.txt"), DONE]
+    server = serve(research=[READY], implement=[[limit], [*work, *back]], commit=[say("greet")])
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert "You've hit your session limit" in ran.out and time.time() > reset
+    assert begun(server) == ["research", "implement", "implement", "commit"]
+    assert "sent back by red gates: 1" in ran.out and "verified by" in ran.out
+    sent = [request for request in server.requests if request.stage]
+    del sent[begun(server).index("implement")]  # the one at its limit
+    more = sum(request.size for request in sent if request.said >= len(work))
+    whole = sum(request.size for request in sent)
+    assert whole / (whole - more) <= 1.45, (whole, more)  # 1.37 with 2.1.197
 
 
 # -------------------------------------------------------------------- in a sandbox
@@ -245,24 +251,3 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
     ]
     assert "broke its limits" not in ran.err and "took" in ran.out
     assert not (Path.home() / ".bashrc").exists()
-
-
-def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
-    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "made-up")
-    reset = int(time.time()) + 2
-    told = {"status": "rejected", "reset": str(reset), "representative-claim": "five_hour"}
-    error = {"type": "rate_limit_error", "message": "This would exceed your rate limit."}
-    limit = {
-        "status": 429,
-        "body": {"type": "error", "error": error},
-        "headers": {f"anthropic-ratelimit-unified-{name}": told[name] for name in told},
-    }
-    work = [[limit], [bash("echo hello > hi.txt"), DONE]]
-    server = serve(research=[READY], implement=work, commit=[say("greet")])
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.err
-    assert "You've hit your session limit" in ran.out and time.time() > reset
-    assert begun(server) == ["research", "implement", "implement", "commit"]

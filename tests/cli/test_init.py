@@ -23,6 +23,12 @@ from tests.kit.terminal import on_terminal
 TOP = Path(__file__).parent.parent.parent
 # What a tool has made for its person: without it each would begin with compiling its own library.
 THEIRS = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "GOCACHE": ".cache/go-build"}
+# Less of what costs a short run more than it brings.
+QUICK = {
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "npm_config_update_notifier": "false",
+}
 BESIDE = Path(sys.executable).parent  # ruff and mypy
 
 
@@ -82,6 +88,8 @@ def test_the_gates_of_each_kind_are_green_in_a_project_of_it(
 ) -> None:
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{BESIDE}")
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
     for name, folder in THEIRS.items():
         if (home / folder).is_dir():
             monkeypatch.setenv(name, str(home / folder))

@@ -28,19 +28,20 @@ def left_over(git: Git) -> list[str]:
 
 
 @needs_bwrap
-@pytest.mark.parametrize("how", ["", "copy"])
 def test_in_a_sandbox_a_worker_tests_its_own_tree_whatever_leads_back(
-    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, how: str
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:
     """What is installed names the person's tree by its path, where the worktree is seen."""
-    (repo / ".gitignore").write_text("node_modules\n")
+    (repo / ".gitignore").write_text("node_modules\ncopied\n")
     (repo / "value").write_text("1\n")
-    (repo / "test.sh").write_text('. node_modules/installed; [ "$(cat value)" = "$value" ]\n')
-    (repo / "node_modules").mkdir()
-    (repo / "node_modules/installed").write_text(f"value=$(cat {repo}/expected)\n")
-    (repo / "node_modules/workspace").symlink_to(repo)
+    holds = '. ./{}/installed; [ "$(cat value)" = "$value" ] && unset value'
+    (repo / "test.sh").write_text(" && ".join(map(holds.format, ("node_modules", "copied"))))
+    for folder in (repo / "node_modules", repo / "copied"):
+        folder.mkdir()
+        (folder / "installed").write_text(f"value=$(cat {repo}/expected)\n")
+        (folder / "workspace").symlink_to(repo)
     (repo / "expected").write_text("1\n")
-    table = f'[worktree]\n{how} = ["node_modules"]\n' if how else ""
+    table = '[worktree]\ncopy = ["copied"]\n'
     (repo / "kern.toml").write_text(f'[gates]\ntest = "sh test.sh"\n{table}')
     git("add", "--all")
     spec(repo, git, "one")

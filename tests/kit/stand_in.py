@@ -3,7 +3,9 @@
 import py_compile
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
@@ -14,5 +16,12 @@ def settle(folder: Path) -> Path:
     program = folder / "bin/claude"
     program.write_text(program.read_text().replace("PYTHON", sys.executable))
     program.chmod(0o755)
-    py_compile.compile(str(SCENARIOS / "agent.py"), str(folder / "agent.pyc"), doraise=True)
+    (folder / "agent.pyc").write_bytes(compiled())
     return folder
+
+
+@cache
+def compiled() -> bytes:
+    with NamedTemporaryFile(suffix=".pyc") as file:
+        py_compile.compile(str(SCENARIOS / "agent.py"), file.name, doraise=True)
+        return Path(file.name).read_bytes()
