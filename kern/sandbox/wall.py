@@ -105,7 +105,7 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
         yield from (Mount(Access.LINK, place / name, KEPT / own) for name, own in CACHES.items())
     yield from _added(home)
     there, real = {*system} - {Path("/var")}, Path(os.path.realpath(home))
-    for path in dict.fromkeys((*programs, *toolchains(home, root))):
+    for path in filter(os.path.exists, dict.fromkeys((*programs, *toolchains(home, root)))):
         is_system = not there.isdisjoint((path, *path.parents))  # a link there bears no mount
         if not is_system and not real.is_relative_to(os.path.realpath(path)):
             yield Mount(Access.READ, path)

@@ -34,7 +34,8 @@ class Server:
     process: "subprocess.Popen[str] | None" = None
 
     def __init__(self, module: str, env: Mapping[str, str] | None = None) -> None:
-        self.module, self.env = module, env
+        self.module = module
+        self.env = {**(env or os.environ), "ROOM": 16384 * " "}  # see forked.show_environment
 
     def ask(self, job: Mapping[str, Any]) -> Any:
         if not self.process:

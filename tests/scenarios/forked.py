@@ -4,20 +4,27 @@ and kern's imports are paid for once. Of kern it knows the entry point's name an
 A job per line, {"argv", "cwd", "env", "stdin", "out", "err", "events", "at", "what"}; answers the
 exit code. Where `at` is given, the file `events` lists what kern writes that lasts, and where in
 kern, see `Watch`; before the `at`-th of these, or before `at` itself (`stage2.json 3`: the third of
-that name), `what` happens: a signal's name, or an errno's with which that write fails.
+that name), `what` happens: a signal's name, or an errno's with which that write fails. For "COPY"
+`at` are several: of what lies there before each a copy is made, which a kill would have left.
+
+The kerns that -j starts are forks as well.
 """
 
 import contextlib
 import ctypes
 import errno
+import functools
 import gc
 import importlib
 import importlib.metadata
+import inspect
 import json
 import os
 import pkgutil
 import re
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -26,6 +33,8 @@ import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import typer.main
 
 import kern
 
@@ -58,7 +67,7 @@ class Watch:
     def __init__(self, job: dict[str, Any]) -> None:
         self.log = os.open(job["events"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.at, self.what, self.seen, self.begun = job["at"], job["what"], Counter[str](), False
-        top = job["env"]["W"]
+        self.top = top = job["env"]["W"]
         self.tree, self.scratch = f"{top}/project/", (job["env"]["TMPDIR"], "/dev", "/proc")
         self.sweeping = False  # into the history of what is done: one write is like another
         self.owner, self.thread, self.busy = os.getpid(), threading.get_ident(), False
@@ -131,6 +140,10 @@ class Watch:
     def happens(self, name: str, event: str, args: Any) -> None:
         self.seen[name] += 1
         os.write(self.log, f"{name}\t{self.site(name)}\n".encode())
+        if self.what == "COPY":
+            if (at := self.seen.total()) in self.at:
+                os.spawnlp(os.P_WAIT, "cp", "cp", "-a", self.top, f"{self.top}-{at}")
+            return
         now = self.at in (self.seen.total(), f"{name} {self.seen[name]}")
         self.begun |= now
         if not self.begun:
@@ -148,9 +161,81 @@ class Watch:
             raise OSError(number, os.strerror(number), name)
 
 
+# ---------------------------------------------------------------- the kerns of -j
+
+
+OWN_KERN = ["-P", "-m", "kern"]
+CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
+CLONE_PARENT = 0x8000
+
+
+def fork_beside() -> int:
+    """os.fork, but the parent of both is the same."""
+    api = ctypes.pythonapi
+    api.PyOS_BeforeFork()
+    pid = ctypes.PyDLL(None).syscall(CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
+    (api.PyOS_AfterFork_Parent if pid else api.PyOS_AfterFork_Child)()
+    return int(pid)
+
+
+def start_by_fork(main: Any) -> None:
+    """From now on. The forks are of this moment, and children as they would be."""
+    mine, asked = socket.socketpair()
+    if not os.fork():
+        mine.close()
+        bear(asked, main)
+    asked.close()
+    start, turn = subprocess.Popen._execute_child, threading.Lock()  # type: ignore[attr-defined]
+    names = [*inspect.signature(start).parameters][1:]
+
+    def begin(self: Any, *args: Any) -> None:
+        how = dict(zip(names, args, strict=True))
+        if how["args"][1:4] != OWN_KERN:
+            start(self, *args)
+            return
+        numbers = (how[name] for name in ("p2cread", "c2pwrite", "errwrite"))
+        stdin, out, err = (f"/proc/{os.getpid()}/fd/{number}" for number in numbers)
+        job = {"argv": how["args"][4:], "cwd": str(how["cwd"]), "env": how["env"]}
+        job |= {"stdin": stdin, "out": out, "err": err}
+        with turn:
+            mine.send(json.dumps(job).encode() + b"\n")
+            self.pid, self._child_created = int(mine.recv(32)), True
+
+    subprocess.Popen._execute_child = begin  # type: ignore[attr-defined]
+
+
+def bear(asked: socket.socket, main: Any) -> None:
+    for line in asked.makefile():
+        job = json.loads(line)
+        if pid := fork_beside():
+            asked.send(str(pid).encode())
+            continue
+        asked.close()
+        os.setsid()
+        os.environ.clear()
+        os.environ.update(job["env"])
+        show_environment()
+        os._exit(run(job, main))
+    os._exit(0)
+
+
+def show_environment() -> None:
+    """Others find a process by the environment that it was started with."""
+    with open("/proc/self/stat") as file:
+        start, end = map(int, file.read().rpartition(")")[2].split()[47:49])
+    text = b"".join(b"%s=%s\0" % pair for pair in os.environb.items())
+    assert len(text) <= end - start
+    ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
+
+
+# ---------------------------------------------------------------- a kern
+
+
 def become(job: dict[str, Any], main: Any) -> None:
     code = 99
     try:
+        if "-j" in job["argv"] and CLONE:
+            start_by_fork(main)
         signal.alarm(MOST_S)
         place = os.path.join(job["env"].get("FAKE_CLAUDE", ""), "kill")
         threading.Thread(target=obey, args=(place,), daemon=True).start()
@@ -225,6 +310,7 @@ def import_all() -> None:
                 importlib.import_module(found.name)
     for name, attribute in LATE:
         getattr(importlib.import_module(name), attribute)
+    typer.main.get_command = functools.cache(typer.main.get_command)
     for name in EXTRAS:
         del sys.modules[name]
 

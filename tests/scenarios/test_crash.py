@@ -1,11 +1,11 @@
 """Whatever becomes of kern at any of its writes, the next kern comes to the story's own end.
 
-A story whose row says `crash` is watched once. Then it begins anew for moments of it: just before a
-durable write, where kern is killed, and in a call of an agent, which does its work and then kills
-kern. A write by the same functions of kern, the INNERMOST, is killed once, in the first of the
-stories that come to it. For what else `crash` names (SIGINT, SIGTERM, ENOSPC, EIO) a few moments
-are picked. What holds at every moment is looked at, then kern is typed, for one task each, until
-the end is there.
+A story whose row says `crash` is watched once. Then it is told for moments of it: just before a
+durable write, where kern is killed (what lies there then is copied, which is all that it leaves),
+and in a call of an agent, which does its work and then kills kern. A write by the same functions of
+kern, the INNERMOST, is killed once, in the first of the stories that come to it. For what else
+`crash` names (SIGINT, SIGTERM, ENOSPC, EIO) a few moments are picked. What holds at every moment is
+looked at, then kern is typed, for one task each, until the end is there.
 """
 
 import fcntl
@@ -75,6 +75,11 @@ class Case:
     call: int = 0  # or of the agent's call
     where: str = ""
 
+    @property
+    def is_kill(self) -> bool:
+        """And of kern alone."""
+        return self.what == "SIGKILL" and not self.call
+
     def __str__(self) -> str:
         return f"{self.what} {'in' if self.call else 'before'} {self.call or self.at}: {self.where}"
 
@@ -124,6 +129,9 @@ def claimed(name: str, cases: Mapping[Case, str], claims: Path) -> list[Case]:
 
 def disturb(case: Case, world: World, typed: str) -> list[str]:
     """What is wrong with how kern ended, and with what it left."""
+    if case.is_kill:
+        (world.top / "fake/killed").touch()
+        return in_between(world)
     if case.call:
         kill_at = world.top / "fake/kill-at"
         kill_at.write_text(f"{case.call} {int(signal.Signals[case.what])}")
@@ -176,7 +184,7 @@ class Telling:
         self.world = World(folder / "w", self.row, server)
         self.wanted = stories.wanted_of(self.row, self.world.furnish(fresh))
         self.kept = shutil.copytree(self.world.top, folder / "kept", symlinks=True)
-        self.world.kern(self.typed, 0)
+        self.code = self.world.kern(self.typed, 0)[0]
         lines = (self.world.top / "events").read_text().splitlines()
         self.events = [Event(*line.split("\t")) for line in lines]
         assert distance(self.wanted, self.world.look()) == [], f"{name}: undisturbed"
@@ -184,6 +192,18 @@ class Telling:
     def anew(self) -> World:
         shutil.rmtree(self.world.top)
         shutil.copytree(self.kept, self.world.top, symlinks=True)
+        return self.world
+
+    def copy(self, moments: list[int]) -> None:
+        """Of all that lies there before each of these writes."""
+        if moments:
+            assert self.anew().kern(self.typed, moments, "COPY")[0] == self.code
+
+    def at(self, case: Case) -> World:
+        if not case.is_kill:
+            return self.anew()
+        shutil.rmtree(self.world.top)
+        os.rename(f"{self.world.top}-{case.at}", self.world.top)
         return self.world
 
 
@@ -200,8 +220,10 @@ def test_whatever_happens_at_any_write_the_next_run_comes_to_the_same_end(
 ) -> None:
     bad, claims = [], tmp_path_factory.getbasetemp()
     claims = claims.parent if "PYTEST_XDIST_WORKER" in os.environ else claims
-    for case in cases(name, telling.row, telling.events, claims / "claims"):
-        world = telling.anew()
+    found = cases(name, telling.row, telling.events, claims / "claims")
+    telling.copy([case.at for case in found if case.is_kill])
+    for case in found:
+        world = telling.at(case)
         wrong = disturb(case, world, telling.typed)
         for run in range(MOST_RUNS):
             # Who is killed leaves temporary files: they are the next kern's, where one is due.

@@ -14,8 +14,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from tests.kit.stable import Server
 
 Row = dict[str, Any]
@@ -119,7 +117,7 @@ class World:
         codes, outs = [code for code, _ in ran], [out for _, out in ran]
         return {"exit": codes, "line": outs, "first": outs, **self.look()}
 
-    def kern(self, typed: str, at: int | str | None = None, what: str = "") -> tuple[int, str]:
+    def kern(self, typed: str, at: Any = None, what: str = "") -> tuple[int, str]:
         """Its exit code, and what it says; `at`: its writes are heard, see forked.py."""
         self.write({"../stdin": self.row.get("stdin", ""), "../out": ""})
         job: Row = {"argv": shlex.split(typed), "env": self.env, "at": at, "what": what}
@@ -171,7 +169,9 @@ class World:
 
     def living(self) -> Iterator[str]:
         """What kern started here, and lives; a zombie has no environment."""
-        for one in psutil.process_iter(["environ"]):
-            if (one.info["environ"] or {}).get("FAKE_CLAUDE") == str(self.top / "fake"):
-                with contextlib.suppress(psutil.Error):
-                    yield f"alive: {self.plain(' '.join(one.cmdline()))}"
+        own = b"FAKE_CLAUDE=%s/fake\0" % os.fsencode(self.top)
+        for pid in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if own in Path("/proc", pid, "environ").read_bytes():
+                    words = Path("/proc", pid, "cmdline").read_text().split("\0")
+                    yield f"alive: {self.plain(' '.join(words).rstrip())}"
