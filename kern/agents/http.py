@@ -36,8 +36,8 @@ def agent(endpoint: Endpoint) -> protocol.Agent:
             raise protocol.Failed(ended.stderr.strip())
         if ended.code or not replies:
             raise faults.unanswered(own, ended)
-        tokens = transcript.tokens(one["usage"] for one in replies)
-        return protocol.Answer(replies[-1]["text"], turns=len(replies), tokens=tokens)
+        tokens = transcript.tokens(transcript.part(one, "usage") for one in replies)
+        return protocol.Answer(str(replies[-1].get("text")), turns=len(replies), tokens=tokens)
 
     place = places.Place(variables=keys, hosts=tuple(filter(None, [places.host(url)])))
     own = protocol.brought("http", start, read, watch, keys=keys, places=(place,))
@@ -48,7 +48,7 @@ def agent(endpoint: Endpoint) -> protocol.Agent:
 def watch(value: transcript.Object) -> Act | None:
     calls = (transcript.call("sh", value),) if value.get("command") else ()
     used = transcript.tokens([transcript.part(value, "usage")])
-    return Act(str(value["turn"]), calls, used) if "usage" in value else None
+    return Act(str(value.get("turn")), calls, used) if "usage" in value else None
 
 
 AGENT = agent(Endpoint())  # as long as no settings name another

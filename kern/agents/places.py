@@ -12,7 +12,8 @@ from kern.model import Needs
 
 _BASE_URL = re.compile(r'base_?url"?\s*[:=]\s*"(https?://[^"\s]+)"', re.I)
 _NAMED_KEY = re.compile(r'env_key\s*=\s*"(\w+)"|\{env:(\w+)\}|"apiKey"\s*:\s*"(\w+)"')
-_HELPER = re.compile(r'"apiKeyHelper"\s*:\s*("(?:[^"\\]|\\.)*")')  # prints claude's key
+_ESCAPED = r'\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}'
+_HELPER = re.compile(rf'"apiKeyHelper"\s*:\s*("(?:[^"\\]|{_ESCAPED})*")')  # prints claude's key
 
 
 class Place(NamedTuple):

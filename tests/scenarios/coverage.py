@@ -35,7 +35,7 @@ PYTHON = """\
 [ "$2" != -S ] || {{ shift 2; set -- -I "$@"; }}
 exec {python} "$@"
 """
-MEASURED = ("tests/scenarios", "tests/world/test_laws.py")
+MEASURED = ("tests/scenarios", *map(str, TOP.glob("tests/world/test_laws*.py")))
 
 
 def main(options: list[str]) -> int:
