@@ -61,5 +61,4 @@ def agent(name: str, template: Sequence[str]) -> Agent:
 
 def whole(file: BinaryIO) -> Iterable[Object]:
     """All that it printed, as far as it can be one answer."""
-    file.seek(0)
     yield {"text": file.read(1 << 24).decode("utf-8", "replace")}

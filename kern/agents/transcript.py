@@ -17,8 +17,7 @@ _TELLS = "command filePath file_path notebook_path pattern url query description
 
 
 def objects(file: BinaryIO) -> Iterator[Object]:
-    """Of each line, in order, from the file's beginning."""
-    file.seek(0)
+    """Of each line, in order."""
     while data := file.readline(LINE_LIMIT):
         yield line(data)
 

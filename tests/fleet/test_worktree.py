@@ -17,6 +17,7 @@ from kern.git import repository
 from kern.model import Key
 from kern.system import workspace
 from tests.conftest import Fake, Git
+from tests.fleet.landings import Project
 
 KEY = Key("", "add a greeting")
 
@@ -31,6 +32,11 @@ def job(git: Git, repo: Path, **more: object) -> Job:
     documents = (("SPEC.md", (repo / "SPEC.md").read_text()),)
     name = work.branch("main", KEY)
     return Job(KEY, git("rev-parse", "HEAD"), name, 2, "f" * 16, "main", documents, **more)  # type: ignore[arg-type]
+
+
+def test_a_worktree_has_a_document_that_a_person_has_emptied_as_it_is(repo: Path) -> None:
+    (repo / "LEARNINGS.md").touch()
+    assert ("LEARNINGS.md", "") in worktree.documents(Project(repo).site(), "")
 
 
 def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(

@@ -217,10 +217,15 @@ def test_a_clock_that_goes_back_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = store.Journal(lambda event: None, tmp_path, "main", "main01")
-    for text, clock in (("first", 2e9), ("then", 1e9)):
+    for text, clock in (("first", 1e9), ("then", 2e9), ("last", 1e9)):
         monkeypatch.setattr(time, "time", lambda now=clock: now)
         journal(events.warning(text, kept=True))
-    assert [one["text"] for one in store.load(journal.path)] == ["first", "then"]
+    assert [one["text"] for one in store.load(journal.path)] == ["first", "then", "last"]
+
+
+def test_an_outage_that_nothing_ended_lasted_until_its_last_wait_began() -> None:
+    away = {"kind": "outage", "did": "away", "text": "", "since": 10, "until": 100, "seconds": 60}
+    assert totals.outages(fold(told(BEGAN, away))) == (1, 30.0)
 
 
 def test_what_follows_the_end_of_a_task_is_none_of_it(tmp_path: Path) -> None:
