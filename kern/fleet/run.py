@@ -94,6 +94,9 @@ class Fleet(loop.Loop):
         self.caller.tick = self.site.gates.tick = self.options.tick = self._tick
         self.caller.check_requests = lambda: None  # a person is heeded between two turns
         self.take_up()
+        if not self.afar:
+            kerns = self.stack.enter_context(contextlib.closing(worktree.nursery(self.yard)))
+            self.carry_out = partial(worktree.carry_out, replace(self.yard, begin=kerns.start))
         while self._turn():
             self.options.sleep(_TURN_S)
         if self.fault:

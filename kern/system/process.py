@@ -31,7 +31,7 @@ OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
-_TICK_S = 0.05
+_TICK_S = 0.2
 _TAIL = 8192  # bytes
 SILENT = "no sign of life"
 BY_ITSELF = "by itself"  # in a reflog: what kern's children moved
@@ -66,11 +66,12 @@ def run(
     joined: bool = False,
     status: int = 0,
     grace: tuple[float, float] = GRACE_S,
+    begin: Callable[..., Any] | None = None,
 ) -> Ran:
-    """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
-    has ended, however it did. `total` and `idle` (without output) are time-outs in seconds, 0 for
-    none. `joined`: complaints stand among output. `status`: where in `argv` a sandbox takes the
-    option to tell that the command began.
+    """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended after
+    it. `total` and `idle` (without output) are time-outs in seconds, 0 for none. `joined`:
+    complaints stand among output. `status`: where in `argv` a sandbox takes the option to tell that
+    the command began. `begin`: in the place of `start`.
     """
     began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
     with contextlib.ExitStack() as stack:
@@ -80,7 +81,7 @@ def run(
             data.seek(0)
             spool = stack.enter_context(open(stdout, "w+b", 0, opener=_anew))
         passed = [report.fileno()] * bool(status)
-        option = [word for number in passed for word in ("--json-status-fd", str(number))]
+        option = ["--json-status-fd", str(report.fileno())] * bool(status)
         command = [*argv[:status], *option, *argv[status:]]
         errors = spool if joined else complaints
 
@@ -91,14 +92,13 @@ def run(
         try:  # a signal may come while it is started
             files = {"stdin": data, "stdout": spool, "stderr": errors, "pass_fds": passed}
             try:
-                child = start(command, cwd=cwd, env={**env, own[0]: own[1]}, **files)
+                child = (begin or start)(command, cwd=cwd, env={**env, own[0]: own[1]}, **files)
             except OSError as exc:
                 hint = "kern doctor says what is missing; a program must be executable (chmod +x)"
                 what = f"{argv[0]} cannot be started: {exc.strerror}"
                 raise UsageError(what, hint=hint) from None
             timed_out = _attend(child, printed, limit, total, idle, tick)
-            # Looked at once more: it may have been faster.
-            overflow = limit if printed() > limit else 0
+            overflow = limit if printed() > limit else 0  # it may have been faster
         finally:
             left = None if status else own  # all ends with a sandbox
             if child:

@@ -4,14 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from kern.errors import Interrupted
 from kern.system import process
+from kern.system.nursery import Nursery
 from kern.system.process import Ran
 from tests.conftest import HERE, PATIENCE_S, survivors
 
@@ -39,24 +41,10 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Ran]]:
     """`run(shell lines or argv)` in an own folder; whatever survives is ended after the test."""
     (tmp_path / "cwd").mkdir()
 
-    def start(
-        what: str | list[str],
-        *,
-        stdin: str = "",
-        env: Mapping[str, str] = os.environ,
-        tick: process.Tick = process.unwatched,
-        limit: int = process.OUTPUT_LIMIT,
-    ) -> Ran:
+    def start(what: str | list[str], **how: Any) -> Ran:
         argv = what if isinstance(what, list) else ["sh", "-c", what]
-        return process.run(
-            argv,
-            cwd=tmp_path / "cwd",
-            env=env,
-            stdin=stdin,
-            stdout=tmp_path / "out",
-            tick=tick,
-            limit=limit,
-        )
+        how = {"stdin": "", "env": os.environ, **how}
+        return process.run(argv, cwd=tmp_path / "cwd", stdout=tmp_path / "out", **how)
 
     yield start
     for survivor in survivors(tmp_path / "cwd" / "pids"):
@@ -77,18 +65,14 @@ def test_output_goes_to_disk_and_the_end_of_the_complaints_comes_back(
     assert (ran.code, ran.overflow) == (3, 0)
     assert (tmp_path / "out").read_bytes() == b"a\xffb"
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
-    assert ran.stderr.endswith("4999\n5000\n")
-    assert len(ran.stderr) <= 8192
+    assert ran.stderr.endswith("4999\n5000\n") and len(ran.stderr) <= 8192
     ran = run("env; ps -o sid= -p $$", env={"PATH": os.environ["PATH"], "X": "1"})
     lines = (tmp_path / "out").read_text().splitlines()
-    assert "X=1" in lines
-    assert not [line for line in lines if line.startswith("HOME=")]
+    assert "X=1" in lines and not [line for line in lines if line.startswith("HOME=")]
     assert int(lines[-1]) != os.getsid(0)
 
 
-def test_complaints_count_and_a_deaf_flood_is_ended(
-    run: Callable[..., Ran], tmp_path: Path
-) -> None:
+def test_complaints_count_and_a_deaf_flood_is_ended(run: Callable[..., Ran]) -> None:
     ran = run("trap '' INT TERM; while :; do head -c 50000 /dev/zero >&2; done", limit=300_000)
     assert (ran.overflow, ran.code) == (300_000, -signal.SIGKILL)
 
@@ -103,14 +87,41 @@ def test_a_link_in_the_output_s_place_is_not_followed(
     assert (tmp_path / "victim").read_text() == "untouched"
 
 
+BORN = """import os, sys, time
+loaded = time.monotonic_ns()
+def main():
+    own = os.environ.get("OWN"), sys.stdin.read(), os.getsid(0) == os.getpid()
+    print(loaded, os.getcwd(), *own, flush=True)
+    os.kill(os.getpid(), 9) if sys.argv[1] == "die" else sys.exit(int(sys.argv[1]))
+if __name__ == "__main__": main()
+"""
+
+
+def test_a_copy_of_a_loaded_process_is_as_a_fresh_one_which_stands_in_for_it(
+    run: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "born.py").write_text(BORN)
+    env, loaded = {**os.environ, "PYTHONPATH": str(tmp_path)}, list[str]()
+    nursery = Nursery({**env, "OWN": "another's"}, "born")
+    for word, code in {"0": 0, "3": 3, "die": -signal.SIGKILL, "4": 4}.items():
+        if word == "4":
+            nursery.process.kill()
+        argv = [sys.executable, "-P", "-m", "born", word]
+        ran = run(argv, env={**env, "OWN": word}, stdin="in", begin=nursery.start, joined=True)
+        at, rest = (tmp_path / "out").read_text().split(" ", 1)
+        assert (ran.code, rest) == (code, f"{tmp_path}/cwd {word} in True\n")
+        loaded.append(at)
+    assert loaded[0] == loaded[1] == loaded[2] != loaded[3]
+    nursery.close()
+
+
 # ---------------------------------------------------------------- nothing stays behind
 
 
 def test_whatever_an_agent_leaves_is_gone_after_a_normal_end(
     run: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    ran = run(f"{ALL}\n{SETTLED}\nexit 7")
-    assert ran.code == 7
+    assert run(f"{ALL}\n{SETTLED}\nexit 7").code == 7
     assert count(tmp_path / "cwd" / "pids") == len(LEAVERS)
     assert survivors(tmp_path / "cwd" / "pids") == []
 
@@ -135,11 +146,8 @@ def test_a_child_that_heeds_the_first_signal_may_clean_up(
             raise Interrupted(signal.SIGINT)
 
     code = (
-        "import pathlib, time\n"
-        "try:\n"
-        "    pathlib.Path('up').touch(); time.sleep(300)\n"
-        "except KeyboardInterrupt:\n"
-        "    pathlib.Path('cleaned').touch()\n"
+        "import pathlib, time\ntry: pathlib.Path('up').touch(); time.sleep(300)\n"
+        "except KeyboardInterrupt: pathlib.Path('cleaned').touch()\n"
     )
     with pytest.raises(Interrupted):
         run([sys.executable, "-ISc", code], tick=interrupt)
@@ -156,13 +164,8 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
     )
     env = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     with subprocess.Popen(["sleep", "302"], env={**env, MARK[0]: "another"}) as stranger:
-        shown = subprocess.run(
-            ["sh", "-c", family],
-            env={**env, MARK[0]: MARK[1]},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        how: Any = {"env": {**env, MARK[0]: MARK[1]}, "timeout": PATIENCE_S, "text": True}
+        shown = subprocess.run(["sh", "-c", family], capture_output=True, **how)
         assert stranger.poll() is None
         stranger.kill()
     pid, swept, last = shown.stdout.splitlines()
