@@ -262,9 +262,9 @@ def set_up(site: Site) -> None:
 # ---------------------------------------------------------------- carried out
 
 
-def nursery(here: Yard) -> Nursery:
-    """Of kerns for the tasks of one run."""
-    return Nursery({**os.environ, process.OF: str(here.repo.root)}, _LOADED)
+def nursery(folder: Path) -> Nursery:
+    """Of kerns for the tasks of one run. Raises KernError."""
+    return Nursery({**os.environ, process.OF: str(repository.open_at(folder).root)}, _LOADED)
 
 
 def stop(run: str, *, now: bool) -> None:

@@ -80,8 +80,8 @@ class Nursery:
         return process.start(argv, cwd=cwd, env=env, **files)
 
     def close(self) -> None:
-        """It ends when its last child has."""
         self.way.close()
+        self.process.kill()
         self.process.wait()
 
 

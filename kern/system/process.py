@@ -201,13 +201,13 @@ def _signal(pid: int, signum: int) -> None:
                     one.send_signal(signum)
 
 
-def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
+def sweep(mark: Mark, grace: float = _SWEPT_S, spared: int = 0) -> int:
     """End what carries the mark: politely once, then surely, since a watchdog may start its worker
-    again. How many were ended.
+    again. How many were ended. `spared`: a process that carries it.
     """
     ended: set[int] = set()
     for signum in (signal.SIGTERM, *[signal.SIGKILL] * 20):
-        if not (alive := marked(mark)):
+        if not (alive := [one for one in marked(mark) if one.pid != spared]):
             break
         ended |= {one.pid for one in alive}
         for one in alive:
