@@ -72,6 +72,7 @@ def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(
     assert fake.stages == ["research", "implement", "commit"] * 2
     flaky = "red at first (exit 1): FAILED test_timeout"
     assert re.search(rf"gate net: green, [0-9.]+ s, flaky: {re.escape(flaky)} 2", ran.said)
+    assert ran.said.count("gate net: echo") == 3, "at the start, and once for each task"
     risk = "one: a risk of this change: gate net was not flaky before it"
     assert ran.said.count(risk) == 1
     assert f"flaky gate net: {flaky} 4; green on the same files (2 times)" in ran.said

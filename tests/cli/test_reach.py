@@ -34,6 +34,8 @@ def test_agents_are_told_in_few_words_and_what_is_there_keeps_its_bytes(
     assert told.startswith(theirs + b"\n\n")
     paragraph = told.removeprefix(theirs).decode()
     assert len((skill + paragraph).split()) <= 150
+    (repo / "usual").touch()
+    assert (repo / ".claude/skills/kern/SKILL.md").stat().st_mode == (repo / "usual").stat().st_mode
     for words in ("kern add", "kern status --json", "kern answer", "SPEC.md", "kern report"):
         assert words in skill and words in paragraph
     assert "written" not in kern("init", "--agents").out and common.read_bytes() == told
