@@ -385,7 +385,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "small"
     place.mkdir()
     argv = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", str(place)]
-    if os.getuid() != 0 or subprocess.run(argv, capture_output=True).returncode:
+    tool = shutil.which("mount") and not os.getuid()
+    if not tool or subprocess.run(argv, capture_output=True).returncode:
         pytest.skip("cannot mount a small file system here")
     try:
         yield place
