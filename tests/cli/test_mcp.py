@@ -16,7 +16,6 @@ from mcp import Client, StdioServerParameters
 from kern.cli.mcp import TOOLS, tools
 from tests.conftest import PATIENCE_S, Kern
 from tests.kit.scripted_server import ScriptedServer, say, use
-from tests.kit.terminal import on_terminal
 from tests.test_house import TOP
 
 SERVER = ("-P", "-m", "kern", "mcp")
@@ -103,23 +102,6 @@ def test_what_is_no_call_gets_a_sentence_and_changes_nothing(repo: Path) -> None
         assert said.failed and said.text.startswith(beginning), said
         assert "\n" not in said.text
     assert (repo / "SPEC.md").read_text() == SPEC
-
-
-@pytest.mark.slow
-def test_without_the_sdk_or_a_client_a_sentence_says_what_to_do(
-    repo: Path, kern: Kern, tmp_path: Path
-) -> None:
-    (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(name='mcp')\n")
-    without = kern("mcp", env={"PYTHONPATH": f"{tmp_path}:{TOP}"}, started=True)
-    assert without.err == (
-        "kern: this needs an extra of kern's, of which Python finds no mcp that fits\n"
-        "  hint: pip install 'kern[mcp,dask]'\n"
-    )
-    (tmp_path / "mcp.py").write_text("import kern.broken\n")  # which no extra mends
-    broken = kern("mcp", env={"PYTHONPATH": f"{tmp_path}:{TOP}"}, started=True)
-    assert broken.err.endswith("No module named 'kern.broken'\n") and "extra" not in broken.err
-    code, said = on_terminal("mcp", cwd=repo)
-    assert code == 2 and '{"command": "kern", "args": ["mcp"]}' in said
 
 
 @pytest.mark.real

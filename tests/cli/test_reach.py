@@ -17,7 +17,6 @@ from kern.cli.offers import OFFERED
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern, wait_for
 from tests.kit.actions import Runner
 from tests.kit.stable import Stable
-from tests.kit.terminal import on_terminal
 
 needs_jq = pytest.mark.skipif(not shutil.which("jq"), reason="jq is not installed")
 READY = {"result": "- Files: a.txt:1\n\nREADY"}
@@ -145,9 +144,6 @@ def test_a_workflow_of_yours_is_shown_and_stays_until_a_yes(repo: Path, kern: Ke
     place.write_text("mine\n")
     ran = kern("ci", "init")
     assert "-mine\n" in ran.out and f"kept     {place.relative_to(repo)}" in ran.out
-    for typed, left in (("n\n", "mine\n"), ("y\n", (OFFERED / "kern-issue.yml").read_text())):
-        code, said = on_terminal("ci", "init", cwd=repo, typed=typed, at="[y/N]")
-        assert code == 0 and "-mine" in said and place.read_text() == left
     tools = repo.parent / "tools"
     tools.mkdir()
     (tools / "git").symlink_to(shutil.which("git") or "")

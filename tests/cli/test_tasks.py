@@ -1,6 +1,5 @@
 """`kern add`, `edit`, `retry`, as processes in real repositories, beside runs too."""
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -54,27 +53,6 @@ def test_an_editor_that_fails_or_leaves_garbage_changes_nothing(
     assert (ran.code, ran.out, spec(repo)) == (2, "", before)
     assert said in ran.err and "SPEC.edited.md" in ran.err
     assert (repo / ".git" / "kern" / "SPEC.edited.md").exists()
-
-
-def test_lines_that_changed_meanwhile_are_kept_beside_the_persons(repo: Path, kern: Kern) -> None:
-    write(repo, "- [ ] a\n\ntext\n\n- [ ] b\n")
-    beside = 'sed -i "s/ ] a/x] a/" SPEC.md; '
-    assert edited(kern, f'{beside} sed -i "s/ ] b/ ] other/" "$1"').code == 0
-    assert spec(repo) == "- [x] a\n\ntext\n\n- [ ] other\n"
-    again = 'sed -i "s/x] a/~] a/" SPEC.md; sed -i "s/x] a/ ] mine/" "$1"'
-    ran = edited(kern, again)
-    assert ran.code == 1 and "has changed meanwhile in the same lines" in ran.err
-    assert spec(repo) == "- [~] a\n\ntext\n\n- [ ] other\n"
-    kept = (repo / ".git" / "kern" / "SPEC.edited.md").read_text()
-    assert kept == "- [ ] mine\n\ntext\n\n- [ ] other\n"
-
-
-def test_nothing_is_added_where_something_else_stands_in_its_place(repo: Path, kern: Kern) -> None:
-    (repo / "SPEC.md").unlink()
-    os.mkfifo(repo / "SPEC.md")
-    ran = kern("add", "a task")
-    assert (ran.code, "it is not a file" in ran.err) == (2, True)
-    assert (repo / "SPEC.md").is_fifo()
 
 
 def test_many_at_once_lose_nothing(repo: Path, background: Background) -> None:

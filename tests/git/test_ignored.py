@@ -48,21 +48,6 @@ def failing(*run: str) -> Step:
 GOOD: Step = {"run": ["echo new > new.txt"], "result": "SUCCESS"}
 
 
-def test_what_stood_there_is_kept_and_said_but_not_for_caches(
-    own: Path, fake: Fake, inline: Inline
-) -> None:
-    harm = "echo KEY=edited > .env; rm data/dev.sqlite; echo x > build/deep/out"
-    fake.script(implement=[failing(harm), failing("echo x > build/deep/out; echo 2 > n"), GOOD])
-    ran = inline()
-    assert ran.code == 0, ran.err
-    assert (own / "build" / "deep" / "out").read_text() == "built\n"
-    assert aside(own)[".env"] == "KEY=edited\n"
-    said = [line for line in ran.err.splitlines() if "ignored by git" in line]
-    assert len(said) == 1
-    assert ".env, data/dev.sqlite: ignored by git, changed during the attempt" in said[0]
-    assert "what stood there is kept in " in said[0]
-
-
 @pytest.mark.parametrize("end", [{"kill": "parent"}, {"result": "NEEDS_ANSWER: which a.txt?"}])
 def test_however_the_attempt_ends(own: Path, fake: Fake, kern: Kern, end: Step) -> None:
     fake.script(implement=[{"run": ["echo KEY=theirs > .env; rm data/dev.sqlite"], **end}, GOOD])

@@ -13,12 +13,6 @@ SIGNED = (
 )
 
 
-def hook(repo: Path, name: str, script: str) -> None:
-    place = repo / ".git" / "hooks" / name
-    place.write_text(f"#!/bin/sh\n{script}\n")
-    place.chmod(0o755)
-
-
 def signs(repo: Path, git: Git, script: str) -> None:
     program = repo.parent / "signer"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -71,15 +65,3 @@ def test_on_a_terminal_you_may_leave_once_the_first_stage_has_answered(
     assert (repo.parent / "seen").read_text() == "x\nx\n", "once to try, once for the commit"
     events = [json.loads(line)["event"] for line in notice.read_text().splitlines()]
     assert events == ["run-started", "run-ended"]
-
-
-def test_a_hook_that_cannot_start_is_told_before_anything_is_paid(
-    repo: Path, fake: Fake, kern: Kern
-) -> None:
-    hook(repo, "pre-commit", "true")
-    place = repo / ".git" / "hooks" / "pre-commit"
-    place.write_text("#!/usr/bin/env no-such-node\n")
-    ran = kern("1", "0")
-    assert ran.code == 2
-    assert "the pre-commit hook needs no-such-node" in ran.said
-    assert fake.calls == []

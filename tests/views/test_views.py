@@ -76,20 +76,6 @@ def test_status_tells_what_the_run_is_at_and_what_it_spent(
     assert "this run: 1 done, $0.04, " in kern("status").out
 
 
-def test_a_long_spec_shows_what_is_open_and_how_to_see_the_rest(
-    repo: Path, git: Git, kern: Kern
-) -> None:
-    done = "".join(f"- [x] old {n}\n" for n in range(60))
-    write_spec(repo, git, done + "".join(f"- [ ] new {n}\n" for n in range(50)))
-    shown = kern("status").out
-    assert "  61  [ ] new 0" in shown
-    assert "old" not in shown
-    assert "and 60 that are done: kern status --all" in shown
-    everything = kern("status", "--all").out
-    assert everything.count("old ") + everything.count("new ") == 110
-    assert len(json.loads(kern("status", "--json").out)["tasks"]) == 110
-
-
 def test_the_last_run_is_the_branchs_own(repo: Path, git: Git, kern: Kern) -> None:
     start = {"kind": "run", "did": "start", "payer": ""}
     side = ({**one, "branch": "side"} for one in made("cccc", [{**start, "root": "bbbb"}]))
