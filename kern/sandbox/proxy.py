@@ -165,15 +165,13 @@ class Relay:
         """Whether this machine itself answers there, or its neighbour that hands out keys: by a
         socket that sends nothing, as a child is not to learn either what listens here.
         """
+        ip = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        ip = getattr(ip, "ipv4_mapped", None) or ip
+        if ip.is_loopback or ip.is_link_local or ip.is_unspecified or str(ip) in _METADATA:
+            return True
         with socket.socket(family, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
             way.connect(address)
-            there, here = (
-                end[0].partition("%")[0] for end in (way.getpeername(), way.getsockname())
-            )
-            ip = ipaddress.ip_address(there)
-            ip = getattr(ip, "ipv4_mapped", None) or ip
-            near = ip.is_loopback or ip.is_link_local or ip.is_unspecified
-            return there == here or near or str(ip) in _METADATA
+            return bool(way.getpeername()[0] == way.getsockname()[0])
         return False  # nobody is there
 
 

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -238,46 +238,3 @@ def test_nothing_is_left_of_what_is_no_socket(bare: Relay, tmp_path: Path) -> No
                 way.connect(bare.place)
                 socket.send_fds(way, [b"\0"], [one.fileno() for one in handed])
     wait_for(lambda: _files() == before)
-
-
-@contextlib.contextmanager
-def behind(
-    proxy: socket.socket, place: Path, hosts: tuple[str, ...], refused: Callable[[str], None]
-) -> Iterator[socket.socket]:
-    """A child's connection to a relay that stands behind that proxy."""
-    with pytest.MonkeyPatch.context() as patch, socket.socket() as listening:
-        for name in ("NO_PROXY", "no_proxy"):
-            patch.delenv(name, raising=False)
-        for name in ("HTTPS_PROXY", "https_proxy"):
-            patch.setenv(name, f"http://me:pw@127.0.0.1:{proxy.getsockname()[1]}")
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        with (
-            contextlib.closing(relay := Relay(str(place), hosts, refused)),
-            _child(relay, listening.fileno()),
-            socket.create_connection(listening.getsockname(), 5) as client,
-        ):
-            yield client
-
-
-@pytest.mark.parametrize("passes", [True, False])
-def test_of_a_connection_that_a_proxy_refused_it_hears_no_more(
-    tmp_path: Path, passes: bool
-) -> None:
-    """Where hosts are a list: a second name would be one that kern has not looked at."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as proxy,
-        behind(proxy, tmp_path / "relay", ("open.invalid",), lambda host: None) as client,
-    ):
-        client.sendall(b"CONNECT open.invalid:443 HTTP/1.1\r\nProxy-Authorization: own\r\n\r\n")
-        server, _ = proxy.accept()
-        with server:
-            server.settimeout(60)
-            asked = server.recv(1000)
-            assert asked.startswith(b"CONNECT open.invalid:443") and b"Basic bWU6" in asked
-            assert b"own" not in asked
-            server.sendall(b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503))
-            assert client.recv(100) == b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503)
-            with contextlib.suppress(OSError):
-                client.sendall(b"CONNECT evil.invalid:443 HTTP/1.1\r\n\r\n")
-            assert bool(server.recv(100)) is passes, "what follows is the host's own"

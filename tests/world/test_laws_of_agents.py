@@ -24,7 +24,7 @@ from kern.models import Endpoint
 from kern.plain import decode
 from kern.stages import output
 from tests.agents.test_recorded import FOLDER, cases
-from tests.world.test_laws import damaged, law, said
+from tests.world.test_laws import damaged, even_law, said
 
 # What vendors say, each of another class.
 WORDS = [
@@ -82,7 +82,7 @@ def twisted(value: Any, chance: random.Random) -> Any:
     return chance.choice(ODD)
 
 
-@law
+@even_law
 def test_whatever_an_agent_prints_is_an_answer_or_one_of_the_endings(
     tmp_path: Path, chance: random.Random
 ) -> None:
@@ -114,7 +114,7 @@ def test_whatever_an_agent_prints_is_an_answer_or_one_of_the_endings(
         assert isinstance(json.dumps(answer.result), str) and isinstance(answer, Answer)
 
 
-@law
+@even_law
 def test_whatever_is_asked_who_may_only_read_is_held_to_it(chance: random.Random) -> None:
     roles: tuple[Role, ...] = (*Stage, *Aide)
     gates = [("gate test", "true", chance.choice((0.0, 9.0)), None)]
@@ -181,7 +181,7 @@ class Endless:
 
 
 @settings(max_examples=50)
-@law
+@even_law
 def test_whatever_an_endpoint_answers_the_loop_ends_with_an_answer_or_a_reason(
     tmp_path: Path, chance: random.Random
 ) -> None:
@@ -208,7 +208,7 @@ def test_whatever_an_endpoint_answers_the_loop_ends_with_an_answer_or_a_reason(
 
 
 @settings(max_examples=30)
-@law
+@even_law
 def test_an_agent_is_sent_back_where_it_claims_what_a_gate_denies_and_twice_at_most(
     tmp_path: Path, chance: random.Random
 ) -> None:
@@ -228,7 +228,7 @@ def test_an_agent_is_sent_back_where_it_claims_what_a_gate_denies_and_twice_at_m
 # -------------------------------------------------------------------- what is a person's
 
 
-@law
+@even_law
 def test_whatever_a_persons_settings_say_a_need_is_a_path_a_name_or_a_host(
     chance: random.Random,
 ) -> None:
