@@ -156,22 +156,6 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
     assert "rules-src" in bodies[-1]
 
 
-def test_a_stage_whose_prompt_was_compacted_still_knows_its_task_and_how_to_end(
-    kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "100000")
-    looks = [bash(f"head -{number} a.txt") for number in range(1, 4)]
-    full = {**bash("echo hello > hi.txt"), "tokens": 95_000}
-    server = serve(research=[READY], implement=[[*looks, full], [DONE]], commit=[say("greet")])
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert git("log", "-1", "--format=%s") == "greet"
-    last = [request.body for request in server.requests if request.stage == "implement"][-1]
-    assert "kern stage 2 of 3" not in json.dumps(last["messages"]), "it was compacted"
-    for told in ("<task>\nadd a greeting\n</task>", "The last line is exactly", "Do not commit"):
-        assert any(told in block["text"] for block in last["system"]), told
-
-
 # -------------------------------------------------------------------- gates within stage 2
 
 
@@ -226,24 +210,24 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_bwrap
-def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
-    kern: Kern, repo: Path, git: Git, serve: Serve, held: None
+def test_in_a_sandbox_a_task_reaches_the_api_alone_and_compacted_it_knows_how_to_end(
+    kern: Kern, repo: Path, git: Git, serve: Serve, held: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whoever's prompt was compacted still knows its task, too."""
+    monkeypatch.setenv("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "100000")
     fetch = "import urllib.request as u; u.urlopen('http://elsewhere.invalid/', timeout=9)"
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Gate:** `grep -q hello hi.txt`\n")
     git("commit", "--quiet", "--all", "--message=a gate")
-    server = serve(
-        research=[use("Read", file_path=str(repo / "a.txt")), READY],
-        implement=[
-            bash(f'python3 -c "{fetch}" || echo hello > hi.txt'),
-            bash("git commit -qam mine; git push; echo x >> ~/.bashrc; git status --short"),
-            DONE,
-        ],
-        commit=[say("greet")],
-    )
+    work = [
+        bash(f'python3 -c "{fetch}" || echo hello > hi.txt'),
+        bash("git commit -qam mine; git push; echo x >> ~/.bashrc; git status --short"),
+        *(bash(f"head -{number} a.txt") for number in range(1, 4)),
+    ]
+    full = {**bash("cat hi.txt"), "tokens": 95_000}
+    read = use("Read", file_path=str(repo / "a.txt"))
+    server = serve(research=[read, READY], implement=[[*work, full], [DONE]], commit=[say("greet")])
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
-    assert begun(server) == ["research", "implement", "commit"]
     assert ran.err.count("the sandbox let nothing reach elsewhere.invalid:80") == 1
     assert "verified by `grep -q hello hi.txt`" in ran.out
     assert git("show", "--format=%s", "--name-only", "HEAD").split() == [
@@ -251,3 +235,7 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
     ]
     assert "broke its limits" not in ran.err and "took" in ran.out
     assert not (Path.home() / ".bashrc").exists()
+    last = [request.body for request in server.requests if request.stage == "implement"][-1]
+    assert "kern stage 2 of 3" not in json.dumps(last["messages"]), "it was compacted"
+    for told in ("<task>\nadd a greeting\n", "The last line is exactly", "Do not commit"):
+        assert any(told in block["text"] for block in last["system"]), told

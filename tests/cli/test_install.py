@@ -115,6 +115,21 @@ def machine(tmp_path: Path) -> Machine:
     return made
 
 
+def make_environment(machine: Machine, bundled: Path, source: Path) -> None:
+    """pip is in it as it lies there: to have it installed takes twice as long. What pip compiles of
+    itself to install something is in each copy.
+    """
+    folder = machine.root / "made"
+    wheels = [*bundled.glob("pip-*.whl")]
+    quick = ["--without-pip"] * bool(wheels)
+    subprocess.run([sys.executable, "-m", "venv", *quick, folder], check=True)
+    (packages,) = (folder / "lib").glob("*/site-packages")
+    for wheel in wheels:
+        shutil.unpack_archive(wheel, packages, "zip")
+    argv = [folder / "bin/python", "-m", "pip", "install", "--target", machine.root / "tried"]
+    subprocess.run([*argv, source], env=machine.env(), check=True)
+
+
 UPDATE = "import sys; from kern.cli import admin; sys.prefix = sys.argv[1]; admin.update()"
 
 
@@ -127,9 +142,10 @@ def test_it_installs_into_an_empty_home_updates_and_keeps_the_old_one_where_that
         argv = (sys.executable, *argv)
         return subprocess.run(argv, env=env, cwd=SCRIPT.parent, capture_output=True, text=True)
 
-    pytest.importorskip("ensurepip")
-    subprocess.run([sys.executable, "-m", "venv", machine.root / "made"], check=True)
-    done = machine.pipe(stand_in(machine.root / "one", "1.0"))
+    ensurepip = pytest.importorskip("ensurepip")
+    one = stand_in(machine.root / "one", "1.0")
+    make_environment(machine, Path(ensurepip.__file__).with_name("_bundled"), one)
+    done = machine.pipe(one)
     assert done.returncode == 0, done.stderr
     assert machine.version() == "kern 1.0\n" and os.listdir(machine.home) == [".local"]
     assert f"kern 1.0 is installed: {machine.command}\n" in done.stdout
