@@ -126,8 +126,9 @@ def make_environment(machine: Machine, bundled: Path, source: Path) -> None:
     (packages,) = (folder / "lib").glob("*/site-packages")
     for wheel in wheels:
         shutil.unpack_archive(wheel, packages, "zip")
-    argv = [folder / "bin/python", "-m", "pip", "install", "--target", machine.root / "tried"]
-    subprocess.run([*argv, source], env=machine.env(), check=True)
+    python, tried = str(folder / "bin/python"), str(machine.root / "tried")
+    argv = [python, "-m", "pip", "install", "--target", tried, str(source)]
+    subprocess.run(argv, env=machine.env(), check=True)
 
 
 UPDATE = "import sys; from kern.cli import admin; sys.prefix = sys.argv[1]; admin.update()"
