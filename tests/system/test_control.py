@@ -27,8 +27,9 @@ def place(repo: Path) -> Path:
 def test_a_stop_during_a_wait_ends_the_run_within_a_second(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, wait: str
 ) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and another\n")
-    git("commit", "--quiet", "--all", "--message=two tasks")
+    tasks = ["add a greeting", "and another"][: 2 if wait == "delay" else 1]
+    (repo / "SPEC.md").write_text("".join(f"- [ ] {task}\n" for task in tasks))
+    git("commit", "--quiet", "--all", "--allow-empty", "--message=tasks")
     info = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": time.time() + 3600}
     limited: Any = {
         "events": [{"type": "rate_limit_event", "rate_limit_info": info}],
@@ -52,7 +53,7 @@ def test_a_stop_during_a_wait_ends_the_run_within_a_second(
     assert asked.code == first.returncode == Exit.OK, said
     assert "asked to stop (kern stop): ends here" in said
     assert kern("2", "0").code == Exit.OK
-    stages = ["research", "implement", "commit"] * 2
+    stages = ["research", "implement", "commit"] * len(tasks)
     assert fake.stages == (stages if wait == "delay" else ["research", *stages])
 
 
