@@ -2,10 +2,12 @@
 commit, stash and branch in it, and none of that is ever the person's.
 """
 
+import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +18,7 @@ from kern.system import process
 
 BORROWED = "borrowed"  # in it: the person's objects, read-only
 SHARED = ("hooks", "info", "modules")  # of the person's, read-only
+_OBEYED = ("hooks", "info", "commondir", "config.worktree")
 _COPIED = ("config", "config.worktree", "shallow")
 _QUIET = b"\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[core]\n\tfsmonitor = false\n"
 _OWN = b" refs/kern/"
@@ -47,6 +50,20 @@ def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = Non
     where = f"ref: refs/heads/{head.branch}" if head.branch else head.commit
     (folder / "HEAD").write_bytes(os.fsencode(f"{where}\n"))
     shutil.copy2(index, folder / "index")
+
+
+@contextlib.contextmanager
+def unmade(repo: Repo, warn: Callable[[str], None]) -> Iterator[None]:
+    """What git obeys and the person's git folder has not, it has not afterwards either."""
+    places = [folder / name for folder in {repo.common_dir, repo.git_dir} for name in _OBEYED]
+    missing = [place for place in places if not os.path.lexists(place)]
+    try:
+        yield
+    finally:
+        for place in filter(os.path.lexists, missing):
+            repo.aside.mkdir(parents=True, exist_ok=True)
+            kept = shutil.move(place, tempfile.mkdtemp(prefix="hook-", dir=repo.aside))
+            warn(f"{place} came up while a hook ran, and git would obey it: it is now {kept}")
 
 
 @lru_cache(1)

@@ -3,6 +3,7 @@ git's commit hooks, of which nothing that they do to git stays.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -294,12 +295,14 @@ def _run_hook(site: Site, here: Hooked, name: str) -> Result:
     }
     argv = ["git", "hook", "run", "--ignore-missing", name, *message.get(name, ())]
     total, grace = site.caller.settings.total(Stage.COMMIT), process.PATIENCE_S
-    end = site.gates.execute(
-        *(argv, f"gate-{name}", env, {"total": total, "grace": grace}),
-        kind=Kind.COMMITTER,
-        room=here.room,
-        write=(site.repo.scratch,),
-    )
+    in_place = here.room is None and site.caller.hold is not unheld
+    with shadow.unmade(site.repo, site.warn) if in_place else nullcontext():
+        end = site.gates.execute(
+            *(argv, f"gate-{name}", env, {"total": total, "grace": grace}),
+            kind=Kind.COMMITTER,
+            room=here.room,
+            write=(site.repo.scratch,),
+        )
     return replace(end, name=name)
 
 

@@ -98,3 +98,25 @@ def test_what_a_gate_leaves_over_an_ignored_folder_is_gone_and_leads_nowhere(
     ran = kern("2", "0", env=IN)
     assert "all verified by test" in ran.out, ran.said
     assert theirs.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("room", ["true", "false"])
+def test_no_hook_that_a_task_brings_writes_what_git_obeys_though_it_is_not_there(
+    repo: Path, git: Git, fake: Fake, kern: Kern, room: str
+) -> None:
+    shutil.rmtree(repo / ".git/hooks")
+    shutil.rmtree(repo / ".git/info")
+    (repo / "kern.toml").write_text(f'[gates]\ntest = {{ run = "sh test.sh", room = {room} }}\n')
+    (repo / ".husky").mkdir()
+    (repo / ".husky/pre-commit").write_text("#!/bin/sh\n")
+    (repo / ".husky/pre-commit").chmod(0o755)
+    git("config", "core.hooksPath", ".husky")
+    git("add", "--all")
+    git("commit", "-qm", "a hook")
+    planted = ("commondir", "config.worktree", "hooks/post-checkout", "info/attributes")
+    plant = "mkdir -p .git/hooks .git/info"
+    plant += "".join(f"; echo x > .git/{name}" for name in planted)
+    does(fake, f"echo '{plant}; touch $FAKE_CLAUDE/ran; true' >> .husky/pre-commit")
+    ran = kern("2", "0", env=IN)
+    assert "all verified by test" in ran.out and (fake.folder / "ran").exists(), ran.said
+    assert not [name for name in planted if (repo / ".git" / name).exists()]
