@@ -116,6 +116,10 @@ def test_the_gates_of_each_kind_are_green_in_a_project_of_it(
 # -------------------------------------------------------------------- what it runs
 
 
+needs_make = pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+
+
+@needs_make
 def test_each_check_is_run_once_and_what_does_not_pass_is_a_comment(
     begun: Begun, kern: Kern
 ) -> None:
@@ -132,6 +136,7 @@ def test_each_check_is_run_once_and_what_does_not_pass_is_a_comment(
     assert re.search(r"gate lint: red \(exit 2.*\n.*a.c:1: error: no ;\n", ran.out)
 
 
+@needs_make
 @pytest.mark.parametrize(("typed", "runs"), [("\n", 1), ("what\n", 0)])
 def test_a_person_at_a_terminal_is_asked(
     begun: Begun, monkeypatch: pytest.MonkeyPatch, typed: str, runs: int

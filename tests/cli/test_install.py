@@ -109,7 +109,9 @@ def machine(tmp_path: Path) -> Machine:
     for name in TOOLS:
         (made.tools / name).symlink_to(shutil.which(name) or pytest.fail(name))
     given = shlex.quote(str(tmp_path / "made"))
-    copy = f'{shutil.which("cp")} -Rl {given} "$3" || exec {shutil.which("cp")} -R {given} "$3"'
+    # A link to a program of root's is linked by root alone.
+    cp, rm = shutil.which("cp"), shutil.which("rm")
+    copy = f'{cp} -Rl {given} "$3" 2>/dev/null || {{ {rm} -rf "$3"; exec {cp} -R {given} "$3"; }}'
     copies = f'if [ "$2" = venv ] && [ -e {given} ]; then\n{copy}\nexit\nfi'
     program(made.tools / "python3", f'{copies}\nexec {shlex.quote(sys.executable)} "$@"')
     return made
