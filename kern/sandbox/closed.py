@@ -57,7 +57,7 @@ def sentences(output: str, confined: Confined) -> list[str]:
         if read_only or _MISSING.search(line):
             near = "\n".join([line, *lines[max(0, number - _BEFORE) : number + _AFTER]])
             for path in _named(near):
-                folder = path if path.is_dir() else path.parent
+                folder = path if os.path.isdir(path) else path.parent
                 if (read_only or _MAKING.search(line)) and os.access(folder, os.W_OK):
                     places.append(("write", folder))
                 if not read_only and os.access(path, os.R_OK):

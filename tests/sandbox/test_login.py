@@ -3,7 +3,6 @@ command.
 """
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -68,31 +67,6 @@ def test_what_the_persons_own_session_renewed_counts_and_a_link_stays_one(
     copy.write_text(token("4"))
     lay(*place)
     assert cred.is_symlink() and "4" in cred.read_text()
-
-
-@pytest.mark.parametrize("left", ["link", "pipe", "folder", "nonsense", "endless", "nothing"])
-def test_what_an_agent_left_in_its_place_comes_back_as_nothing(
-    place: tuple[Needs, Path, Path], left: str
-) -> None:
-    home = place[1]
-    (home / ".ssh").write_text(token("stolen"))
-    copy = lay(*place)
-    copy.unlink()
-    if left == "link":
-        copy.symlink_to(home / ".ssh")
-    elif left == "pipe":
-        os.mkfifo(copy)
-    elif left == "folder":
-        (copy / "x").mkdir(parents=True)
-    elif left == "nonsense":
-        copy.write_text("[[[")
-    elif left == "endless":
-        copy.touch()
-        os.truncate(copy, 1 << 40)
-    lay(*place)
-    assert (home / ".claude/cred.json").read_text() == token("1")
-    assert (home / ".ssh").read_text() == token("stolen")
-    assert copy.read_text() == token("1") and not copy.is_symlink()
 
 
 OLD = {"claudeAiOauth": {"accessToken": "a", "refreshToken": "r", "expiresAt": 1, "plan": "max"}}

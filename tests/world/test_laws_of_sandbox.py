@@ -5,14 +5,23 @@ prints where it fails.
 import contextlib
 import os
 import random
+import re
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 import pytest
+from hypothesis import settings
 
+from kern.model import Needs
+from kern.plain import decode
+from kern.sandbox import closed, login
+from kern.sandbox.confine import Confined
 from kern.sandbox.proxy import Relay
 from kern.sandbox.wall import ANY
 from tests.conftest import patience
@@ -146,3 +155,116 @@ def sent(chance: random.Random, host: str, port: object) -> tuple[str, bytes]:
     fields = chance.sample(FIELDS, chance.randrange(len(FIELDS)))
     head = "\r\n".join((f"{line} HTTP/1.1", *fields)).encode() + END
     return line, chance.choice((*[head] * 6, head[:-2], noise(chance))) + BODY
+
+
+# -------------------------------------------------------------------- an agent's login
+
+TOKENS = '{{"oauth": {{"accessToken": "{}", "plan": "max"}}, "helper": "own"}}'
+LEFT = ("link", "pipe", "folder", "nonsense", "endless", "nothing", "renewed", "evil")
+PLACES = (".claude/cred.json", ".tok", ".claude/skills", ".claude/settings.json", ".claude/p/x.txt")
+
+
+def leave(place: Path, what: str, stolen: Path) -> None:
+    """What an agent, or a person, may have done there."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    match what:
+        case "link":
+            place.symlink_to(stolen)
+        case "pipe":
+            os.mkfifo(place)
+        case "folder":
+            (place / "x").mkdir(parents=True)
+        case "endless":
+            place.touch()
+            os.truncate(place, 1 << 40)
+        case "nonsense":
+            place.write_text("[[[")
+        case "renewed" | "evil":
+            text = TOKENS.format(what)
+            place.write_text(text.replace("own", "evil") if what == "evil" else text)
+
+
+@settings(max_examples=40)
+@even_law
+def test_whatever_an_agent_leaves_its_login_brings_back_tokens_and_leads_nowhere(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    with TemporaryDirectory(dir=tmp_path) as folder, patience(60):
+        home, own, stolen = Path(folder, "home"), Path(folder, "own/workers"), Path(folder, "ssh")
+        (home / ".claude").mkdir(parents=True)
+        own.mkdir(parents=True)
+        login.blanks(own.parent / "blank")
+        stolen.write_text(TOKENS.format("stolen"))
+        files = [home / name for name in PLACES]
+        needs = Needs(
+            login=(*map(str, files[:2]), f"{home}/.aws/sso"),
+            settings=tuple(map(str, files[2:])),
+            excerpts={f"{home}/.claude.json": ("key", "none")},
+        )
+        for file in files[:2]:
+            file.write_text(TOKENS.format("first"))
+        leave(home / ".claude.json", chance.choice(("nothing", "nonsense", "renewed")), stolen)
+        if chance.random() < 0.5:
+            (home / ".aws/sso").mkdir(parents=True)
+        told = None
+        for turn in range(4):
+            laid = [*login.lay(needs, home, own)]
+            assert not told or told.read_text() == TOKENS.format(f"mine {turn}"), (
+                "the person's counts"
+            )
+            (copies,) = (one.source for one in laid if one.target == home / ".claude")
+            assert copies
+            there = [copies / one.relative_to(home / ".claude") for one in (files[0], *files[2:])]
+            assert not any(one.is_symlink() for one in (*there, own / ".tok"))
+            leave(chance.choice((*there, own / ".tok")), chance.choice(LEFT), stolen)
+            told = chance.choice((files[0], files[1], None, None))  # by the person's own session
+            if told:
+                told.write_text(TOKENS.format(f"mine {turn + 1}"))
+        login.renew(needs, home, own)
+        texts = [one.read_text() for one in files[:2] if one.exists()]
+        assert not any(word in text for text in texts for word in ('"helper": "evil"', "stolen"))
+        assert stolen.read_text() == TOKENS.format("stolen")
+
+
+# -------------------------------------------------------------------- what a child says
+
+SAYS = (
+    *("{}: No such file or directory", "touch: cannot touch '{}': Read-only file system"),
+    *("mkdir {}: permission denied", "{}", "Error: EACCES '{}'", "rm: {}: Resource busy"),
+    *(
+        "KeyError: 'OWN_THING'",
+        "OWN_THING must be set, KERN_OWN_X too",
+        "could not resolve host: {}",
+    ),
+)
+NAMES = ("~/in.csv", "~/d/new", "~/gone/x", "{root}/a.txt", ".git", "db.example", "https://x/y")
+
+
+@even_law
+def test_whatever_a_child_says_what_is_closed_is_the_persons_and_not_in_the_tree(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    home, root = tmp_path / "home", tmp_path / "tree"
+    for folder in (home / "d", root):
+        folder.mkdir(parents=True, exist_ok=True)
+    (home / "in.csv").touch()
+    (root / "a.txt").touch()
+    # Held so that it can neither read nor write what it is asked for.
+    held = ("sh", "-c", "shift 6; for x; do printf :; done", "sh", "--unshare-net", f"{root}/.git")
+    confined = Confined((*held, "x"), {}, held, root)
+    names = [one.format(root=root) for one in NAMES]
+    lines = [chance.choice(SAYS).format(chance.choice(names)) for _ in range(chance.randrange(9))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("OWN_THING", "x")
+        patch.setenv("KERN_OWN_X", "x")
+        said = closed.sentences("\n".join([*lines, decode(noise(chance))]), confined)
+        assert closed.sentences("\n".join(lines), replace(confined, before=())) == []
+    assert len(said) <= 3 and not any(UNSAFE.search(one) for one in said)
+    mine = ("~/in.csv", "~/d", "~", "/", ".git", "db.example", "OWN_THING")
+    for one in said:
+        words = re.sub(r"^closed[\w ]+: |(,| is not| \(\[| can be).*", "", one)
+        assert words in (*mine, str(home)) or "proxy" in one, one
