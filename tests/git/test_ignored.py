@@ -48,10 +48,11 @@ def failing(*run: str) -> Step:
 GOOD: Step = {"run": ["echo new > new.txt"], "result": "SUCCESS"}
 
 
-@pytest.mark.parametrize("end", [{"kill": "parent"}, {"result": "NEEDS_ANSWER: which a.txt?"}])
-def test_however_the_attempt_ends(own: Path, fake: Fake, kern: Kern, end: Step) -> None:
-    fake.script(implement=[{"run": ["echo KEY=theirs > .env; rm data/dev.sqlite"], **end}, GOOD])
-    kern("1", "0")
+def test_an_attempt_that_ends_with_a_question_leaves_them_as_they_were(
+    own: Path, fake: Fake, kern: Kern
+) -> None:
+    asks = {"result": "NEEDS_ANSWER: which a.txt?"}
+    fake.script(implement=[{"run": ["echo KEY=theirs > .env; rm data/dev.sqlite"], **asks}])
     ran = kern("1", "0")
     assert (own / ".env").read_text() == "KEY=mine\n", ran.said
     assert (own / "data/dev.sqlite").read_text() == "rows\n"
