@@ -1,6 +1,7 @@
 """`kern`: arguments in, one call, an exit code out."""
 
 import contextlib
+import gc
 import sys
 
 from kern import plain
@@ -34,6 +35,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):  # or Python complains at its end, with its own code
             stream.flush()
+    gc.freeze()  # else Python looks through all of it for garbage before it ends
     sys.exit(code)
 
 

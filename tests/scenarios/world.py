@@ -1,6 +1,7 @@
 """A story's world: a folder with the project, a home, the agent; sealed from the machine."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -44,9 +45,9 @@ LOOKS = {
     "log": "[ ! $START ] || git log --reverse --format=%s $START..HEAD",
     "tree": "[ ! $START ] || git diff --name-status --no-renames $START HEAD",
     "status": "git status --porcelain --ignored -uall",
-    "refs": "git for-each-ref --format='%(refname)'; sed -n 's/^ref: //p' .git/HEAD;"
+    "refs": "git for-each-ref --format='%(refname)'; head=$(<.git/HEAD);"
+    '[ "$head" = "${head#ref: }" ] || echo "${head#ref: }";'
     "[ ! -e .git/worktrees ] || git worktree list --porcelain | grep ^worktree",
-    "left": "cd $W; find home tmp -mindepth 1",
 }
 USUAL = ("refs/heads/main", "worktree W/project")
 
@@ -151,11 +152,17 @@ class World:
         yours = [name.removeprefix("x:") for name in self.row.get("yours", {})]
         seen |= {"spec": self.text("SPEC.md"), "learnings": self.text("LEARNINGS.md")}
         seen |= {"yours": {name: self.text(name) for name in yours}, "asked": self.asked()}
-        left = [one for one in seen["left"] if not re.match(OWN, one)]
+        left = [one for one in map(self.plain, self.beside()) if not re.match(OWN, one)]
         played = "START" in self.env
         shell = self.row.get("then", {}).get("shell", {}) if played else ()
         seen["shell"] = {k: self.plain(self.shell(k, must=False)).strip("\n") for k in shell}
         return seen | {"left": sorted([*left, *(self.living() if played else ())])}
+
+    def beside(self) -> Iterator[str]:
+        """What lies in the home folder and in that for temporary files."""
+        for folder, *names in (one for top in ("home", "tmp") for one in os.walk(self.top / top)):
+            for name in itertools.chain(*names):
+                yield os.path.relpath(os.path.join(folder, name), self.top)
 
     def text(self, name: str) -> str:
         path = self.top / "project" / name
