@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console as Terminal
@@ -148,28 +148,28 @@ class Console:
     def tick(self, seconds: float, silent: float) -> None:
         """The stage or gate is at work, since `silent` seconds without a sign."""
         calls = [f"  {call}" for call in self.calls[-_CALLS:]]
-        self._show([*self.doing(time.time()), self.figures(silent)], [*calls, STOP])
+        self._show(lambda: [*self.doing(time.time()), self.figures(silent)], [*calls, STOP])
 
     def countdown(self, seconds: float) -> None:
         """So long until a usage limit's reset, or until an API that is away is asked again."""
         why = "the API is away" if self.now.away else "usage limit"
-        self._show([f"{why}: again in {plain.span(round(seconds))}"])
+        self._show(lambda: [f"{why}: again in {plain.span(round(seconds))}"])
 
-    def _show(self, lines: Sequence[str], more: Sequence[str] = ()) -> None:
+    def _show(self, lines: Callable[[], list[str]], more: Sequence[str] = ()) -> None:
         """Not more often than is seen. Where nothing is drawn the first lines are signs of life."""
         now, pause = time.monotonic(), _REDRAW_S if self.terminal else _HEARTBEAT_S
         if now - self.beat < pause:
             return
         self.beat = now
         if not self.terminal:
-            for line in lines:
+            for line in lines():
                 self.say(line)
             return
         with contextlib.suppress(OSError, ValueError):
             if not self.below:
                 self.below = Live(console=self.terminal, transient=True, auto_refresh=False)
                 self.below.start()
-            self.below.update(picture(*lines, *more), refresh=True)
+            self.below.update(picture(*lines(), *more), refresh=True)
 
     def close(self) -> None:
         below, self.below = self.below, None

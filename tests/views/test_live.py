@@ -90,7 +90,7 @@ def test_a_pipe_gets_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     for event in ONE:
         console(event)
     pipe.truncate(0)
-    for _ in range(200):
+    for _ in range(400):
         console.tick(0.0, 130.0)
     stage, figures = pipe.getvalue().replace("\0", "").splitlines()
     assert re.fullmatch(r"\S+ \S+ stage 2/3 implement, attempt 2, 0 s: add a greeting", stage)
