@@ -104,7 +104,8 @@ class Room:
             self._remove_young()
             self.follow(tree)
             out = self.repo.text(*_AS_NAMED, "clean", "-ffdx", env=self.env)
-            look = ("diff-files", "-z", "--name-only")  # what a child has merely touched as well
+            # What a child has merely touched as well.
+            look = ("diff-files", "-z", "--name-only", submodules.UNSEEN)
             if written := self.repo.paths(*_EXACTLY, *look, env=self.env):
                 anew = (*_EXACTLY, "checkout-index", "--force", "-z", "--stdin")
                 self.repo.git(*anew, stdin=os.fsencode("\0".join(written)), env=self.env)
@@ -152,7 +153,7 @@ class Room:
         """
         with self.home.private_index() as now:
             env = {"GIT_INDEX_FILE": str(self.seen)} if self.seen.exists() else now
-            look = ("diff-index", "-z", "--name-only", "--diff-filter=a", tree)
+            look = ("diff-index", "-z", "--name-only", "--diff-filter=a", submodules.UNSEEN, tree)
             edited = {*self.home.paths(*look, env=env)}.difference(self.own)
             there = [path for path in edited.union(written) if os.path.isfile(self.tree / path)]
             edited.difference_update(filecmp.cmpfiles(self.home.root, self.tree, edited)[0])

@@ -120,3 +120,27 @@ def test_no_hook_that_a_task_brings_writes_what_git_obeys_though_it_is_not_there
     ran = kern("2", "0", env=IN)
     assert "all verified by test" in ran.out and (fake.folder / "ran").exists(), ran.said
     assert not [name for name in planted if (repo / ".git" / name).exists()]
+
+
+@pytest.mark.parametrize("room", ["true", "false"])
+def test_no_git_folder_that_an_agent_lays_for_a_submodule_is_obeyed(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, room: str
+) -> None:
+    ran_outside = tmp_path / "ran"
+    git("init", "-q", str(tmp_path / "lib"))
+    (tmp_path / "lib/l.txt").write_text("l\n")
+    git("add", "--all", cwd=tmp_path / "lib")
+    git("commit", "-qm", "lib", cwd=tmp_path / "lib")
+    git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "lib"), "sub")
+    (repo / "kern.toml").write_text(f'[gates]\ntest = {{ run = "sh test.sh", room = {room} }}\n')
+    git("add", "--all")
+    git("commit", "-qm", "a submodule")
+    settings = {"core.worktree": f"{repo}/sub", "filter.x.clean": f"touch {ran_outside}; cat"}
+    lays = ["cp -r .git/modules/sub tmp/g", "mkdir -p tmp/g/info"]
+    lays += [f'git config -f tmp/g/config {name} "{value}"' for name, value in settings.items()]
+    lays += ["echo '* filter=x' > tmp/g/info/attributes", "echo x > sub/l.txt", "rm sub/.git"]
+    lays += ["echo 'gitdir: ../tmp/g' > sub/.git", "touch $FAKE_CLAUDE/laid"]
+    does(fake, " && ".join(lays))
+    ran = kern("2", "0", env=IN)
+    assert (fake.folder / "laid").exists(), ran.said
+    assert not ran_outside.exists(), ran.said
