@@ -3,8 +3,7 @@
 import pytest
 
 from kern.agents import places, protocol
-from kern.agents.protocol import Call
-from kern.model import Aide, Needs, Role, Stage
+from kern.model import Needs
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "pi")
 GATES = [("gate test", "true", 9.0, None)]
@@ -41,34 +40,10 @@ def test_its_login_and_its_settings(
     assert not {*found.login} & {*found.settings}, "what it renews would be read-only"
 
 
-@pytest.mark.parametrize("name", AGENTS)
-def test_no_history_of_a_person_is_among_them(name: str) -> None:
-    found = needs(name)
-    told = " ".join((*found.login, *found.settings))
-    for word in ("history", "projects", "sessions", "transcripts", "snapshots", ".claude.json"):
-        assert word not in told
-    assert all(path.startswith("/h/.") for path in (*found.login, *found.settings))
-
-
-def test_where_pi_is_to_read_alone_no_server_offers_it_a_tool() -> None:
-    pi = protocol.find("pi")
-    assert "read,grep,find,ls,mcp__none" in pi.start(Call("pi", Stage.RESEARCH, "")).argv
-    assert "read,bash,edit,write,grep,find,ls" in pi.start(Call("pi", Stage.IMPLEMENT, "")).argv
-
-
 def test_of_a_file_with_histories_claude_gets_its_key_alone() -> None:
     assert needs("claude").excerpts == {"/h/.claude.json": ("primaryApiKey",)}
     moved = needs("claude", CLAUDE_CONFIG_DIR="/c").excerpts
     assert moved == {"/c/.claude.json": ("primaryApiKey",)}
-
-
-@pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.IMPLEMENT])
-@pytest.mark.parametrize("name", AGENTS)
-def test_what_kern_sets_for_it_is_passed_on(name: str, stage: Stage) -> None:
-    asked = Call("x", stage, "m", effort="high", folder="/f", patience=60, gates=GATES)
-    names = needs(name).variables
-    assert not [one for one in protocol.find(name).start(asked).env if not passes(one, names)]
-    assert not passes("DATABASE_PASSWORD", names) and not passes("PATH", names)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +102,3 @@ def test_a_command_that_prints_claude_s_key_is_named() -> None:
 def test_an_endpoint_of_one_s_own_machine_is_named_with_its_port(url: str, host: str) -> None:
     assert places.host(url) == host
     assert (host in needs("claude", ANTHROPIC_BASE_URL=url).hosts) is bool(host)
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_the_judge_is_held_as_the_commit_stage_is(name: str) -> None:
-    """So that what holds the one with the real CLI holds the other."""
-    start = protocol.find(name).start
-    roles: tuple[Role, ...] = (Stage.COMMIT, Aide.JUDGE)
-    one, other = (Call("x", role, "m", folder="/f") for role in roles)
-    assert start(one) == start(other)

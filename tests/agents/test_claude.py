@@ -104,25 +104,6 @@ def test_each_time_that_a_red_gate_sent_it_back_counts() -> None:
 # -------------------------------------------------------------------- no result at all
 
 
-@pytest.mark.parametrize(
-    ("ended", "kind", "words"),
-    [
-        (Ended(0), TryAgain, "exited 0"),
-        (Ended(1, "something odd\n"), TryAgain, "something odd"),
-        (Ended(-15, "Error: terminated\n"), TryAgain, "signal 15"),
-        (Ended(1, "warn\nerror: unknown option '--x'\n"), TryAgain, "unknown option '--x'"),
-        (Ended(0, "", overflow=300_000_000), Failed, "300 MB"),
-    ],
-)
-def test_an_agent_that_printed_no_result(ended: Ended, kind: type, words: str) -> None:
-    torn: list[dict[str, Any]] = [INIT, {"result": "x"}]
-    for values in ([], torn):
-        found = error(*values, ended=ended)
-        assert type(found) is kind
-        assert words in found.message
-        assert found.hint or kind is TryAgain
-
-
 # -------------------------------------------------------------------- errors
 
 

@@ -1,14 +1,12 @@
 """Tasks from standard input: what is read of each form, that nothing comes twice or means more."""
 
 import json
-import random
 
 import pytest
 
 from kern.errors import UsageError
 from kern.spec import imports
 from kern.spec.parse import parse
-from tests.spec.test_parse import nasty
 
 SPEC = "# Tasks\n\n- [ ] mine\n  > **Gate:** `true`\n- [x] old\n  Refs: #7\n\nprose\n"
 
@@ -63,20 +61,6 @@ def test_a_text_from_outside_plants_nothing() -> None:
         assert not new.notes and imports.references(new) == ("#3",)
         assert not {"\x1b", "\x07", "\u202e"} & {*whole}
         assert all(line in whole for line in SPEC.split("\n"))
-
-
-def test_whatever_it_says_the_tasks_that_were_there_stay_as_they_are() -> None:
-    chance = random.Random(7)
-    for seed in range(300):
-        bodies = [nasty(seed), "".join(chance.choices(HOSTILE + "\n-[]x* ", k=80))]
-        items = [{"title": f"t{n} {body[:20]}", "body": body} for n, body in enumerate(bodies)]
-        try:
-            whole = added(rows(*items)).text
-        except UsageError:
-            continue
-        spec = parse(whole)
-        assert [one for one in parse(SPEC).tasks if spec.find(one.key) is None] == []
-        assert len(spec.tasks) == 4 and not any(task.notes for task in spec.tasks[2:]), seed
 
 
 @pytest.mark.parametrize(

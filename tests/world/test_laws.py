@@ -15,18 +15,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
-from kern import config, person, plain
+from kern import config, models, person, plain
 from kern.agents import claude, protocol, transcript
 from kern.agents.protocol import AgentError, Answer, Ended
 from kern.cli.admin import PAGES
 from kern.errors import KernError, UsageError
+from kern.events import SAYS
 from kern.git import refs, repository
+from kern.journal import sentences, store, totals
+from kern.journal.history import fold
 from kern.memory import entries
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
 from kern.pipeline import facts
 from kern.pipeline.table import resume
 from kern.plain import decode, encode
-from kern.spec import edit, order
+from kern.spec import edit, imports, order
 from kern.spec.file import Documents
 from kern.spec.parse import Kind, Spec, Task, parse
 from kern.spec.reapply import reapply
@@ -290,6 +293,94 @@ def test_any_settings_are_read_or_refused_with_the_file_and_what_to_do(
             read(data if chance.random() < 0.5 else damaged(data, chance, [whole]))
         except UsageError as exc:
             assert str(exc).startswith(file) and exc.hint and not UNSAFE.search(str(exc))
+
+
+@even_law
+def test_any_words_for_models_and_for_the_sandbox_are_taken_or_refused(
+    chance: random.Random,
+) -> None:
+    words = chance.choices(("opus", "research=opus", "x=1", "=", "judge=--x", "commit=b"), k=2)
+    with suppress(UsageError):
+        assert {*models.of_options(words, words)} <= {*models.ROLES}
+    texts = ("a/", "a/b", "*", "localhost:1", "x.org", "c\x1b")
+    asks = {key: tuple(chance.choices(texts, k=2)) for key in ("read", "network", "env")}
+    network = chance.choice((None, ("*",), ("x.org",)))
+    own = person.Holding(read=tuple(chance.choices(texts, k=2)), network=network)
+    told = [*person.refused(own, asks)]
+    assert all("not granted" in one and not UNSAFE.search(one) for one in told)
+    assert not any(" read " in one for one in told) or {*asks["read"]} - {*own.read}
+
+
+# -------------------------------------------------------------------- lists and the journal
+
+MINE = "# Tasks\n\n- [ ] mine\n  > **Gate:** `true`\n- [x] old\n  Refs: #7\n\nprose\n"
+
+
+@even_law
+def test_a_list_of_tasks_from_outside_is_refused_or_plants_nothing_but_its_tasks(
+    chance: random.Random,
+) -> None:
+    bodies = [chance.choice((said(chance), decode(noise(chance)), 3)) for _ in range(3)]
+    numbers = (7, 12, None, "x")
+    rows = [
+        {"title": said(chance), "body": one, "number": chance.choice(numbers)} for one in bodies
+    ]
+    data = b"\n".join(json.dumps(one).encode() for one in rows)
+    data = document(chance) if chance.random() < 0.3 else data
+    try:
+        items = imports.read(damaged(data, chance) if chance.random() < 0.2 else data)
+        plan = imports.added(MINE, items)
+    except UsageError as exc:
+        assert exc.hint and "\n" not in str(exc) and not UNSAFE.search(str(exc))
+        return
+    spec = parse(plan.text)
+    assert [task.text for task in spec.tasks] == ["mine", "old", *plan.new] and not spec.unclosed
+    assert not any(task.notes for task in spec.tasks[2:])
+    assert added(MINE, plan.text).count("- [ ] ") >= len(plan.new) and not UNSAFE.search(plan.text)
+
+
+DIDS = ["start", "end", "done", "over", "skipped", "asked", "back"]
+FACTS: dict[str, tuple[Any, ...]] = {
+    **{"did": (*DIDS, "still away"), "task": ("t", "u"), "stage": (*Stage, "judge")},
+    **{"worker": (1, 2), "fleet": ("a",), "cost_usd": (None, 0.5), "tokens": ({"input": 12_345},)},
+    **{"seconds": (1.5, 90.0), "attempt": (1, 2), "text": ("a\x1b[31mb", "flaky"), "code": (0, 1)},
+    **{"proved": ("gate `x`; many files: 9", "UNVERIFIED: no", ""), "commit": ("0" * 40, None)},
+    **{"red": (True,), "red_before": (True,), "mode": ("decompose",), "sent_back": (2,)},
+    **{"model": ("opus",), "agent": ("codex",), "denied": (["Bash: x\x07", "y"],), "told": (3,)},
+    **{"helpful": (True, False), "flaky": ("1 of 2",), "gate": ("test",), "exit": (0, 1)},
+    **{"since": (10.0,), "until": (90.0,), "detail": ("why",), "reason": ("no",), "ref": ("r",)},
+    **{"left_out": ({"L1": "no room"},), "payer": ("plan",), "branch": ("main",), "x": (None, 2.5)},
+}
+
+
+@even_law
+def test_a_journal_of_any_records_adds_up_and_is_told_in_harmless_lines(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    kinds, lines = [one.partition(" ")[0] for one in SAYS], list[bytes]()
+    for number in range(12):
+        names = chance.sample([*FACTS], chance.randrange(len(FACTS)))
+        record = {name: chance.choice(FACTS[name]) for name in names}
+        record |= {"v": 1, "id": f"{number}", "run": chance.choice("ab"), "seq": number}
+        record["time"] = chance.choice((*[f"2026-11-27T{number:02}:00:00.000Z"] * 9, "?"))
+        record["kind"] = chance.choice([*kinds, *["stage"] * 9, "odd"])
+        lines.append(store.line(record))
+    data = b"".join(lines)
+    path, warned = tmp_path / "events.jsonl", list[str]()
+    path.write_bytes(damaged(data, chance, lines) if chance.random() < 0.3 else data)
+    records = store.load(path, warned.append)
+    assert records == store.ordered(reversed(records))
+    assert warned or len(records) == 12 or path.read_bytes() != data
+    history = fold(records)
+    ended = [one for one in records if one["kind"] == "stage" and one.get("did") != "start"]
+    assert history.cost.usd == pytest.approx(sum(one.get("cost_usd") or 0 for one in ended))
+    told = [line for one in records for line in sentences.format_record(one, many=True)]
+    told += [line for one in records for line in sentences.format_record(one)]
+    at_work = [one for run in history.runs.values() for one in run.workers.items()]
+    told += [sentences.format_doing(*one, 0.0) for one in at_work]
+    assert not any(UNSAFE.search(line) or "\n" in line for line in told)
+    assert json.dumps(totals.summary(history)) and isinstance(totals.forecast(history, 2), str)
+    assert totals.outages(history)[1] >= 0
 
 
 # -------------------------------------------------------------------- answers and transcripts

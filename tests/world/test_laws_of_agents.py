@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import random
+import re
 import urllib.request
 from email.message import Message
 from http.client import IncompleteRead
@@ -23,6 +24,7 @@ from kern.model import Aide, Role, Stage
 from kern.models import Endpoint
 from kern.plain import decode
 from kern.stages import output
+from tests.agents.test_agent_needs import needs, passes
 from tests.agents.test_recorded import FOLDER, cases
 from tests.world.test_laws import damaged, even_law, said
 
@@ -66,7 +68,7 @@ TALKS["http"] = [([0], [LOOP]), ([1, "the agent was ended: in a circle"], [LOOP]
 # By what each holds a role that only reads.
 HELD = {
     **{"claude": "--strict-mcp-config", "codex": '="untrusted"', "gemini": "--admin-policy"},
-    **{"opencode": '"permission": {"*": "deny"', "pi": "--no-extensions"},
+    **{"opencode": '"permission": {"*": "deny"', "pi": "mcp__none"},
 }
 
 
@@ -145,6 +147,10 @@ def test_whatever_is_asked_who_may_only_read_is_held_to_it(chance: random.Random
         told = "\n".join((*begun.argv, *begun.env.values()))
         assert model in told and all(isinstance(one, str) for one in begun.argv)
         assert name == "http" or (HELD[name] in told) is (role is not Stage.IMPLEMENT)
+        if name != "http":
+            assert all(passes(one, needs(name).variables) for one in begun.env), "it comes through"
+            if role is Stage.COMMIT:  # what holds the one with the real CLI holds the other
+                assert agent.start(asked._replace(role=Aide.JUDGE)) == begun
 
 
 # -------------------------------------------------------------------- the loop of an endpoint
@@ -247,6 +253,9 @@ def test_whatever_a_persons_settings_say_a_need_is_a_path_a_name_or_a_host(
         needs = places.needs(tables, env, "/h", lambda _: found)
         assert all(path.startswith(("/h/", "/own")) for path in (*needs.login, *needs.settings))
         assert not {*needs.login} & {*needs.settings}, "what it renews would be read-only"
+        assert not re.search(
+            "history|projects|sessions|scripts|shots", f"{needs.login} {needs.settings}"
+        )
         own = [one for one in needs.hosts if one not in {h for t in tables for h in t.hosts}]
         assert not any("/" in one for one in own)
         assert places.own_endpoint(needs, tables) in ("", *own)
