@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,16 @@ class InPlace(Room):
         self._base = repo.head().commit  # which has the documents as a candidate has it
         self._known = [repo.bare(one) for one in (self._base, *kept)]
 
+    def _open(self, paths: Iterable[str]) -> None:
+        """The folders of what is to go: tools leave read-only ones."""
+        for folder in {(self.tree / path).parent for path in paths}:
+            for above in (folder, *folder.parents):
+                if above == self.tree or self._is_behind_link(above / "x"):
+                    break
+                if above.is_dir() and not os.access(above, os.W_OK):
+                    with contextlib.suppress(OSError):
+                        above.chmod(above.stat().st_mode | stat.S_IWUSR)
+
     def accept(self, tree: str) -> None:
         self._known.append(self.repo.bare(tree))
 
@@ -67,6 +78,7 @@ class InPlace(Room):
             self._set_repositories_aside()
             if now not in self._known:
                 self.save(held, now)
+            self._open(self.repo.changed(now, target))
             for reset in (("--reset", now), ("--reset", "-u", target)):
                 self.repo.git("read-tree", *reset, env=self.env)
             held = target

@@ -6,11 +6,14 @@ A CLI is known by its row in `CLIS`; the cases are in `test_conformance.py`.
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import pytest
 
 from kern.agents import places, protocol
 from kern.agents.protocol import Agent, Answer, Ended, Program
@@ -23,6 +26,7 @@ from kern.models import Choice, Endpoint
 from kern.person import Holding, Mode
 from kern.sandbox import confine
 from kern.sandbox.confine import Hold, Sandbox, unheld
+from kern.sandbox.means import BWRAP
 from kern.sandbox.wall import EVERYTHING, Tree
 from kern.stages.call import Caller
 from kern.stages.prompts import Prompt
@@ -358,6 +362,8 @@ def ask(
 
 def held(cli: Cli, root: Path) -> Hold:
     """The sandbox of a run, for one that nothing else holds to reading."""
+    if not shutil.which(BWRAP):
+        pytest.skip("bubblewrap is not installed")
     home, own, git = root.parent / "home", root.parent / "own", root / ".git"
     needs = {cli.name: places.needs(cli.agent.places, os.environ, str(home), lambda place: "")}
     grants = Holding(read=(f"{root.parent}/scratch",), network=(EVERYTHING,))

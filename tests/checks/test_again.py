@@ -65,9 +65,7 @@ def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
     git("commit", "--quiet", "--all", "--message=tasks")
     fake.script(implement=[DONE, {**DONE, "run": ["echo better > n"]}])
-
     ran = inline(2)
-
     assert (ran.code, attempts(repo)) == (0, []), ran.said
     assert fake.stages == ["research", "implement", "commit"] * 2
     flaky = "red at first (exit 1): FAILED test_timeout"
@@ -88,7 +86,5 @@ def test_what_a_red_run_makes_turns_no_second_one_green(
     gate = "test ! -f n || grep -q built n || test -e made || { touch made; exit 1; }"
     toml(repo, git, f"[gates]\nnet = '{gate}'\n")
     fake.script(implement=[DONE, {**DONE, "run": ["echo built > n"]}])
-
     ran = inline(1)
-
     assert (ran.code, len(attempts(repo))) == (0, 1), ran.said

@@ -76,9 +76,7 @@ def test_an_implement_stage_without_an_end_is_an_attempt(
     hangs = {**began_work, "sleep": 60, "result": "late\n\nSUCCESS"}
     goes_on = {**GREEN, "run": ["mv half whole", *GREEN["run"]]}
     fake.script(implement=[hangs, goes_on])
-
     ran = inline(1, watched=not setting)
-
     assert ran.code == 0, ran.err
     assert (repo / "whole").read_text() == "half\n"
     assert f"timed out: {why}" in attempts(repo)[0]

@@ -76,7 +76,6 @@ def test_an_hour_is_waited_out_and_the_same_stage_runs_again(
         clock.sleep(seconds)
 
     ran = inline(1, sleep=sleep, clock=clock)
-
     assert ran.code == 0, ran.err
     assert 3600 <= clock.slept < 3600 * 4 / 3 + 500
     waits = pauses(ran)

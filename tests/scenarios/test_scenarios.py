@@ -66,6 +66,7 @@ def check(name: str, row: Row, bless: bool = False) -> None:
 
 def skip_without(row: Row) -> None:
     words = [*row.get("needs", "").split(), *["bwrap"][: row.get("mode", MODE) == "bwrap"]]
+    words += ["jq"] if "jq -r" in str(row.get("then")) else []
     if missing := [word for word in words if not NEEDS[word]]:
         pytest.skip(f"a story needs {', '.join(missing)}")
 

@@ -25,7 +25,9 @@ MODE = os.environ.get("KERN_TEST_SANDBOX", "off")
 HELD = ", in the sandbox"  # ends the name of a story that is told in both
 HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
 MEASURES = {k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")}  # see coverage.py
-NEEDS: dict[str, object] = {one: shutil.which(one) for one in ("bwrap", "git-lfs", "ssh-keygen")}
+NEEDS: dict[str, object] = {
+    one: shutil.which(one) for one in ("bwrap", "git-lfs", "jq", "ssh-keygen")
+}
 NEEDS["bwrap"] = NEEDS["bwrap"] and not subprocess.call("bwrap --dev-bind / / true", shell=True)
 NEEDS["hooks"] = HOOKS and shutil.which("node")
 SEALED = """HOME={W}/home TMPDIR={W}/tmp TZ=UTC LANG=C.UTF-8 FAKE_CLAUDE={W}/fake KERN_DIR={W}/kern

@@ -136,19 +136,15 @@ def test_a_full_disk_for_the_repository_loses_no_work(
     subprocess.run(["git", "clone", "--quiet", "--template=", str(repo), str(project)], check=True)
     big = "head -c 2000000 /dev/urandom > big.bin"
     fake.script(implement=[{"run": ["echo 1 > n", big], "result": "SUCCESS"}])
-
     full = kern("1", "0", cwd=project)
-
     assert full.code == 1, full.err
     for words in ("o space left", str(project), "free some space"):
         assert words in full.err
     assert "[~] add a greeting" in spec(project)
     assert (project / "n").read_text() == "1\n"
-
     (project / "big.bin").unlink()
     fake.script(implement=[{"run": ["echo 2 > n"], "result": "SUCCESS"}])
     resumed = kern("1", "0", cwd=project)
-
     assert resumed.code == 0, resumed.err
     assert "- [x] add a greeting" in spec(project)
     assert git("show", "HEAD:n", cwd=project) == "2"
@@ -182,9 +178,7 @@ def test_odd_texts_and_a_persons_own_git_settings_do_no_harm(
         ],
         commit=[{"result": " "}, {"result": "do the task"}],
     )
-
     ran = inline(2)
-
     assert ran.code == 0, ran.err
     lines = (repo / "SPEC.md").read_bytes().split(b"\n")
     assert any(odd.strip() in line for line in lines)
