@@ -85,9 +85,7 @@ def test_an_agent_cannot_lower_its_own_bar(
     again = ["echo '[gates]' > kern.toml", "echo fine, bad > n"]
     works = ["echo fine, good > n"]
     fake.script(implement=[{"run": run, "result": "SUCCESS"} for run in (lowers, again, works)])
-
     ran = inline(1)
-
     assert ran.code == 0, ran.said
     assert "gate `grep -q fine n` is red" in attempts(repo)[0]
     assert "gate check is red" in attempts(repo)[1]
@@ -101,9 +99,7 @@ def test_one_judge_alone_discards_no_attempt(
     task(repo, git, "**Judge:** error messages are clear")
     answers = ("FAIL: a.txt:3 is vague", "I cannot tell.", "PASS: they are")
     fake.script(implement=[GREEN], judge=[{"result": said} for said in answers])
-
     ran = inline(1)
-
     assert ran.code == 0, ran.said
     assert not attempts(repo)
     assert fake.stages == ["research", "implement", *["judge"] * 3, "commit"]
@@ -156,7 +152,6 @@ def test_what_another_run_saw_of_a_gate_excuses_nothing(
     go.touch()
 
     again = kern("1", "0")
-
     assert again.code == 0, again.err
     assert "gate check is red (exit 1, was green before the task)" in attempts(repo)[0]
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]

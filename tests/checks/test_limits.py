@@ -26,9 +26,6 @@ def limit(resets_at: float | None, *run: str) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- usage limits
-
-
 def test_it_waits_for_the_reset_and_runs_the_same_stage_again(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:

@@ -30,9 +30,6 @@ def stage_file(task: str = "t", **more: Any) -> dict[str, Any]:
     return {"type": "result", "result": "text", "kern": {"task": task, **more}}
 
 
-# ---------------------------------------------------------------- paths
-
-
 def test_a_branch_has_its_documented_place(tmp_path: Path) -> None:
     where = workspace.scope(tmp_path / "p", "feature/x")
     folder = tmp_path / "kern" / "p" / "feature" / "x"
@@ -70,9 +67,6 @@ def test_repositories_of_the_same_name_do_not_share_a_folder(tmp_path: Path) -> 
     again = workspace.scope(tmp_path / "b" / "same", "other", create=False)
     assert again.project == second.project
     assert workspace.scope(tmp_path / "a" / "same", "main", create=False) == first
-
-
-# ---------------------------------------------------------------- safe folders
 
 
 def test_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
@@ -125,9 +119,6 @@ def test_an_unsafe_documented_folder_gives_way_to_one_of_the_user_s_own(
     assert str(own) in where.notice
     looked = workspace.scope(tmp_path / "p", "main", create=False, temporary=tmp_path / "tmp")
     assert looked.folder == where.folder
-
-
-# ---------------------------------------------------------------- whole files
 
 
 def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_rest(where: Scope) -> None:

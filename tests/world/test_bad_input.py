@@ -37,9 +37,6 @@ def snapshot(repo: Path) -> tuple[object, ...]:
     return files, *said
 
 
-# ---------------------------------------------------------------- the agent's program
-
-
 @pytest.mark.unheld
 def test_the_agent_of_the_start_is_the_agent_of_the_whole_run(
     repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -106,9 +103,6 @@ def test_as_root_without_a_sandbox_nothing_is_begun(
     assert (snapshot(repo), fake.calls) == (before, [])
 
 
-# ---------------------------------------------------------------- the output folder
-
-
 @pytest.mark.parametrize(
     ("part", "how"),
     [("", "foreign"), ("project", "writable by others"), ("project/main", "link")],
@@ -123,9 +117,6 @@ def test_an_output_folder_that_others_rule_is_refused(
     refused(kern("1", "0"), 2, str(folder), hint="KERN_DIR")
     assert [*tmp_path.glob("elsewhere/*")] == []
     assert (snapshot(repo), fake.calls) == (before, [])
-
-
-# ---------------------------------------------------------------- a full disk
 
 
 def test_a_full_disk_for_the_repository_loses_no_work(
@@ -150,9 +141,6 @@ def test_a_full_disk_for_the_repository_loses_no_work(
     assert git("show", "HEAD:n", cwd=project) == "2"
     assert git("status", "--porcelain", cwd=project) == ""
     assert fake.stages.count("research") == 1
-
-
-# ---------------------------------------------------------------- odd, but allowed
 
 
 def test_odd_texts_and_a_persons_own_git_settings_do_no_harm(

@@ -122,7 +122,6 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
     )
 
     code, sent = on_terminal("-v", "2", "0", cwd=spoiled)
-
     assert fake.stages.count("research") >= 2, sent
     harmless(sent)
     for words in (
@@ -209,7 +208,6 @@ def test_kern_writes_no_secret_of_its_surroundings_anywhere(
     )
 
     heard = inline(1)
-
     assert heard.code == 0, heard.err
     kept = git("for-each-ref", "--format=%(refname)", "refs/kern").split()
     assert len(kept) >= 2
