@@ -81,7 +81,7 @@ def _many(
         return fleet.run(site, options.jobs, console.of_worker, kerns)
     from kern.fleet.cluster import Cluster
 
-    cluster = Cluster(where, site.repo)
+    cluster = Cluster(where, site.repo, site.warn)
     cluster.connect()  # or its fault is told before anything begins
     with contextlib.closing(cluster):
         jobs, elsewhere = cluster.count(options.jobs), (cluster.carry_out, cluster.stop)

@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from kern.system import lock, process, workspace
 _ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 _PUSH = ("push", "--quiet", "--no-verify")
+_LOOK_S = 5.0
 _LINE = 1 << 20  # bytes of the journal's
 _DASK: Any = distributed  # it has no types
 
@@ -53,15 +55,15 @@ def carry_out(text: str) -> str:
     request = json.loads(text)
     try:
         if request["kern"] != __version__:
-            raise UsageError(
-                f"a worker has kern {__version__}, the caller has {request['kern']}",
-                hint="install the same kern on all machines",
-            )
+            what = f"a worker has kern {__version__}, the caller has {request['kern']}"
+            raise UsageError(what, hint="install the same kern on all machines")
         job = Job(**request["job"] | {"key": Key(*request["job"]["key"])})
-        return plain.data(_carried(job, str(request["remote"]), str(request["below"])))
+        answer = _carried(job, str(request["remote"]), str(request["below"]))
     except (KernError, OSError) as exc:
-        fault = {"fault": str(exc), "hint": getattr(exc, "hint", ""), "code": Exit.USAGE.value}
-        return plain.data(fault)
+        answer = {"fault": str(exc), "hint": getattr(exc, "hint", ""), "code": Exit.USAGE.value}
+    if answer["fault"]:
+        answer["fault"] = f"on {platform.node()}: {answer['fault']}"
+    return plain.data(answer)
 
 
 def _carried(job: Job, remote: str, below: str) -> dict[str, Any]:
@@ -86,6 +88,10 @@ def _carried(job: Job, remote: str, below: str) -> dict[str, Any]:
     return {**asdict(work), "job": None, "refs": made, "journal": mine}
 
 
+def version() -> str:
+    return __version__
+
+
 def _is_of(job: Job, record: Any) -> bool:
     return (record.get("fleet"), record.get("branch")) == (job.run, job.branch)
 
@@ -99,6 +105,7 @@ class Cluster:
 
     where: str  # host:port, or an address with its protocol
     repo: Repo
+    warn: Callable[[str], object] = print
     patience: float = 10.0  # seconds, for the scheduler's first answer
     _client: Any = None
     _one: threading.Lock = field(default_factory=threading.Lock)
@@ -122,19 +129,26 @@ class Cluster:
             )
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # kern says what is lost
         try:
-            how = {"timeout": self.patience, "set_as_default": False}
-            self._client = _DASK.Client(self.where, **how)
+            _DASK.comm.get_address_host_port(self.where)  # a client of none is slow to go
+            self._client = _DASK.Client(self.where, timeout=self.patience, set_as_default=False)
         except Exception as exc:  # dask knows many ways to fail
             reason = plain.line(str(exc) or type(exc).__name__, 160)
-            raise UsageError(
-                f"no dask scheduler answers at {self.where}: {reason}",
-                hint="start one (dask scheduler), or correct --scheduler; "
-                "one with TLS is named tls://HOST:PORT",
-            ) from None
+            what = f"no dask scheduler answers at {self.where}: {reason}"
+            hint = "start one (dask scheduler), or correct --scheduler; with TLS: tls://HOST:PORT"
+            raise UsageError(what, hint=hint) from None
+        left = len(self._client.nthreads()) - len(fit := self.fit())
+        if fit and left:
+            workers = f"{plain.count(left, 'worker')} of the cluster without kern {__version__}"
+            self.warn(f"nothing is sent to {workers}")
+
+    def fit(self) -> list[str]:
+        """Its workers with this kern: others are sent nothing, unless there are no such."""
+        kerns = self._client.run(version, on_error="ignore")
+        return [one for one, kern in kerns.items() if kern == __version__]
 
     def count(self, jobs: int) -> int:
         """As many as were asked for, or as its workers take at once; a task waits for a worker."""
-        return jobs or sum(self._client.nthreads().values()) or 1
+        return jobs or sum(self._client.nthreads(self.fit() or None).values()) or 1
 
     def carry_out(self, job: Job) -> Work:
         """Dask's faults, of whatever kind, are the worker's."""
@@ -142,9 +156,9 @@ class Cluster:
         own = {"kern": __version__, "remote": remote, "below": below}
         request = {**own, "job": asdict(job)}
         try:
-            with self._one:
+            with self._one:  # of two that make the same ref one fails
                 _remote(self.repo, *_PUSH, remote, f"{begun}:{below}/{begun}")
-            return self._take(job, json.loads(self.submit(plain.data(request)).result()))
+            return self._take(job, json.loads(self.submit(plain.data(request))))
         except KernError as exc:
             return Work(job, 1, fault=str(exc), hint=exc.hint)
         except (Exception, asyncio.CancelledError) as exc:
@@ -152,9 +166,15 @@ class Cluster:
             hint = f"is the scheduler {self.where} there?" * (self._client.status != "running")
             return Work(job, 1, fault=f"no worker of the cluster has answered: {why}", hint=hint)
 
-    def submit(self, text: str) -> Any:
-        """Its future. It runs as long as it takes; dask begins it anew if its worker is gone."""
-        return self._client.submit(carry_out, text, pure=False)
+    def submit(self, text: str) -> str:
+        """The answer, however long it takes. Dask begins it anew if its worker is gone."""
+        fit = self.fit()
+        future = self._client.submit(carry_out, text, pure=False, workers=fit or None)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return str(future.result(_LOOK_S))
+            if fit and not self._client.nthreads().keys() & {*fit}:
+                return self.submit(text)  # to those that have come in their place
 
     def _take(self, job: Job, answer: dict[str, Any]) -> Work:
         """With what came along in its place: commits under their names, the journal's lines."""
@@ -163,9 +183,8 @@ class Cluster:
         there = [ref for ref in answer.get("refs") or () if own.fullmatch(ref)]
         new = [ref for ref in there if ref == branch or not self.repo.store.id(ref)]
         if new:
-            with self._one:
-                sources = (f"+{self.below}/{ref}:{ref}" for ref in new)
-                _remote(self.repo, *_FETCH, self.remote, *sources)
+            sources = (f"+{self.below}/{ref}:{ref}" for ref in new)
+            _remote(self.repo, *_FETCH, self.remote, *sources)
         for record in answer.get("journal") or ():
             line = journal.line(record)
             if len(line) <= _LINE and _is_of(job, record):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
-from itertools import count
 from typing import Any
 
 from kern import events, plain
@@ -39,7 +38,6 @@ TRIES = 3  # of one task whose kern was ended by something else
 _TURN_S = 0.1  # between two looks
 _GRACE_S = 5.0  # an agent is ended by its own kern
 _FAULTS: dict[int, type[KernError]] = {Exit.LIMIT: LimitReached, Exit.USAGE: UsageError}
-_SPAN = "since", "until", "seconds"
 Tell = Callable[[journal.Record], None]  # a worker's record, as it comes
 # Other machines: what carries out a job there and raises nothing; what stops a run's kerns.
 Elsewhere = tuple[Callable[[Job], Work], Callable[..., None]]
@@ -86,11 +84,9 @@ class Fleet(loop.Loop):
         self.where = cache(lambda: self.stack.enter_context(fresh()))  # gates look at what lands
         self.pool = ThreadPoolExecutor(1000, "kern-worker")  # each waits for a child process
         self.busy: dict[Future[Work], Job] = {}
-        self.begun = dict[Key, Job]()  # in a worktree, or to be mended: handed out, it is resumed
-        self.queue = list[Work]()  # finished
-        self.merging = ""  # a merge or a rebase of the person's that is under way
-        self.stopping, self.handed = False, 0
-        self.tries = Counter[Key]()
+        # Finished; or in a worktree, or to be mended: handed out again, it is resumed.
+        self.there = dict[Key, Work]()
+        self.stopping, self.tries = False, Counter[Key]()
         self.fault: KernError | None = None  # ends the run, when all have come home
 
     def _iterations(self) -> None:
@@ -109,9 +105,7 @@ class Fleet(loop.Loop):
         self.repo.ahead = waiting_refs(self.repo)
         spared = self.kerns.process.pid if self.kerns else 0
         process.sweep((process.OF, str(self.repo.root)), _GRACE_S, spared)
-        there = [*self._left()]
-        self.queue = [one for one in there if one.commit]
-        self.begun = {one.job.key: one.job for one in there if not one.commit}
+        self.there = {one.job.key: one for one in self._left()}
 
     def _left(self) -> Iterator[Work]:
         """Finished, or half done, of tasks in SPEC.md; anything else is kept at a ref, and goes."""
@@ -136,23 +130,20 @@ class Fleet(loop.Loop):
     # ------------------------------------------------------------ one turn
 
     def _turn(self) -> bool:
-        """Whether anything is left to wait for. Raises KernError where HEAD names another branch,
-        and waits for a person in the middle of a rebase or a merge.
-        """
+        """Whether anything is left to wait for. Raises KernError on another branch."""
         self._heed()
-        before, self.merging = self.merging, history.begun(self.repo)
-        if self.merging and not before:
-            self.site.warn(f"{self.merging}: until it ends nothing lands, and nothing begins")
+        if merging := history.begun(self.repo):
+            self.site.warn(f"{merging}: until it ends nothing lands, nothing begins", once=True)
         for future in [one for one in self.busy if one.done()]:
             self._follow()  # what it wrote before it ended
             self._come_home(self.busy.pop(future), future.result())
-        if self.merging:
+        if merging:
             return bool(self.busy or not self.stopping)
         if (head := self.repo.head()).branch != self.branch:
             raise loop.switched(self.branch, head.name)
         self.land()
         self._hand_out()
-        return bool(self.busy or self.queue)
+        return bool(self.busy or self._finished())
 
     def _tick(self, seconds: float, silent: float) -> None:
         """While the gates of what lands are at work: the workers go on."""
@@ -174,10 +165,10 @@ class Fleet(loop.Loop):
             did = record.get("did")
             match record["kind"]:
                 case "outage" if bool(self.away) == (did == "over"):  # each worker waits by itself
-                    since, until, waited = (record.get(name) or 0.0 for name in _SPAN)
-                    self.away, text = self.away or since, record.get("text", "")
-                    facts = {"since": self.away, "until": until, "seconds": waited, "text": text}
-                    self.sink(events.new("outage", "over" if did == "over" else "away", **facts))
+                    self.away = self.away or record.get("since") or 0.0
+                    about = {name: record.get(name) or 0.0 for name in ("until", "seconds")}
+                    about |= {"since": self.away, "text": record.get("text", "")}
+                    self.sink(events.new("outage", "over" if did == "over" else "away", **about))
                     self.away *= did != "over"
                 case "work":
                     self.ends[str(record.get("branch"))] = record
@@ -187,7 +178,7 @@ class Fleet(loop.Loop):
     # ------------------------------------------------------------ handing out
 
     def _hand_out(self) -> None:
-        while len(self.busy) < self.count and not (self.stopping or self.merging):
+        while len(self.busy) < self.count and not self.stopping:
             if not (job := self._next()):
                 return
             self.busy[self.pool.submit(self.carry_out, job)] = job
@@ -195,17 +186,16 @@ class Fleet(loop.Loop):
                 self.sink(events.new("sent", task=job.key.text, worker=job.worker))
 
     def _next(self) -> Job | None:
-        parsed, jobs = self.site.documents.spec()[1], [*self.busy.values()]
-        jobs += [one.job for one in self.queue]
-        taken = {one.key for one in jobs} | (self.begun.keys() & self.passed_over)
+        parsed, under_way = self.site.documents.spec()[1], [*self.busy.values()]
+        under_way += [one.job for one in self._finished()]
+        taken = {one.key for one in under_way} | (self.there.keys() & self.passed_over)
         task = work.choose(parsed, taken, self.passed_over, self.wanted)
-        if not task or self.handed >= self.options.iterations:
+        if not task or len(self.settled) + len(under_way) >= self.options.iterations:
             return None
-        self.handed += 1
-        if job := self.begun.pop(task.key, None):
-            return job
-        used = {one.worker for one in (*jobs, *self.begun.values())}
-        free = next(one for one in count(1) if one not in used)  # its worktree nobody needs
+        if begun := self.there.pop(task.key, None):
+            return begun.job
+        jobs = *self.busy.values(), *(one.job for one in self.there.values())
+        free = next(iter({*range(1, len(jobs) + 2)} - {one.worker for one in jobs}))
         return self._job(task, free, self.repo.head().commit)
 
     def _job(self, task: Task, worker: int, head: str, kept: str = "", failed: str = "") -> Job:
@@ -225,7 +215,7 @@ class Fleet(loop.Loop):
         if finished.commit:
             # No word of another machine's, and none of a kern that was killed, is proof.
             proved = "" if finished.code or self.afar else ended.get("proved")
-            self.queue.append(replace(finished, proved=str(proved or "")))
+            self.there[job.key] = replace(finished, proved=str(proved or ""))
         elif not finished.under_way and ended:
             # Split, skipped, asked: what it noted is all that came of it.
             self.site.documents.edit(lambda text, _: work.noted(text, job.key, finished.spec))
@@ -237,9 +227,7 @@ class Fleet(loop.Loop):
             self._failed(finished)
 
     def _failed(self, finished: Work) -> None:
-        """Its kern could not work, was killed, or left the task in progress: that goes on at once,
-        or with the next run.
-        """
+        """Its kern could not work, was killed, or left the task in progress: it is resumed."""
         job, fault = finished.job, finished.fault or "its kern has ended early"
         tries = self.tries[job.key] = self.tries[job.key] + 1
         # The others would meet it, too.
@@ -247,9 +235,8 @@ class Fleet(loop.Loop):
             hint = finished.hint.replace("run kern", f"run {self.options.called}")
             self.fault = _FAULTS.get(finished.code, KernError)(fault, hint=hint)
             return
-        self.begun[job.key] = job
+        self.there[job.key] = finished
         if tries < TRIES:
-            self.handed -= 1
             text = plain.line(job.key.text, 160)
             self.site.warn(f"worker {job.worker}: {fault}; its task is tried again: {text}")
         else:
@@ -258,10 +245,9 @@ class Fleet(loop.Loop):
             self._settle(Settled(job.key.text, Outcome.SKIPPED, why, job.key))
 
     def _release(self, job: Job, landed: str = "") -> None:
-        """The task may be handed out again: its work branch goes. What was done there and has not
-        `landed` is kept at a ref.
-        """
+        """Its work branch goes. What was done there and has not `landed` is kept at a ref."""
         repo, ref = self.repo, f"refs/heads/{job.branch}"
+        self.there.pop(job.key, None)
         tree = worktree.of(self.yard, job.worker)
         start = refs.start(tree, job.branch) if tree else None
         if start and landed:  # its kern was killed before it could drop that
@@ -283,13 +269,17 @@ class Fleet(loop.Loop):
         goes last: until then a killed landing goes on, and a commit of the branch that says and
         ticks the same tells that it is there already.
         """
-        if self.queue:
+        if finished := self._finished():
             landing.land(self.site)
-        self.queue = [one for one in self.queue if not self._land(one)]
+        for one in finished:
+            self._land(one)
 
-    def _land(self, done: Work) -> bool:
-        """Whether it is durable what became of it; not where the branch has moved meanwhile. Raises
-        KernError where a person is needed: then it is as before.
+    def _finished(self) -> list[Work]:
+        return [one for one in self.there.values() if one.commit]
+
+    def _land(self, done: Work) -> None:
+        """It stays where the branch has moved meanwhile: its turn comes again. Raises KernError
+        where a person is needed: then it is as before.
         """
         site, repo, key, proved = self.site, self.repo, done.job.key, ""
         head, own = repo.head(), history.commit(repo, done.commit)
@@ -301,10 +291,10 @@ class Fleet(loop.Loop):
                 new, proved = landing.on_top(site, own, head.commit, task, where=self.where, **how)
             except landing.Refused as exc:
                 self._mend(done, exc, head.commit)
-                return True
+                return
             waits = landing.waits(site, head.commit, new)
             if not (waits or advance(repo, head, new, own.subject)):
-                return False
+                return
         if new:
             self._finish(done)
         if is_open:
@@ -314,7 +304,6 @@ class Fleet(loop.Loop):
                 end, proved = Outcome.CONCLUDED, ""
             self._settle(Settled(key.text, end, f"{new[:7]} {own.subject}", key, proved, new))
         self._release(done.job, done.commit if new else "")
-        return True
 
     def _landed(self, own: Commit, key: Key, head: str) -> str:
         """Where a killed landing got as far as the branch: its commit there."""
@@ -330,8 +319,7 @@ class Fleet(loop.Loop):
         kept = self.repo.commit_object(refused.tree, (head, done.commit), "to be mended\n")
         self._release(done.job, done.commit)
         if task := site.documents.spec()[1].find(key):
-            self.begun[key] = self._job(task, done.job.worker, head, kept, failed)
-            self.handed -= 1
+            self.there[key] = Work(self._job(task, done.job.worker, head, kept, failed))
 
     def _finish(self, done: Work) -> None:
         """Files, index and documents follow the branch; twice is once."""
@@ -357,7 +345,9 @@ class Fleet(loop.Loop):
         self.stack.close()
         self.caller.cost += self.past.cost
         self.caller.tokens += self.past.sums[1]
-        unfinished = self._tidy()
+        unfinished = 0
+        with contextlib.suppress(KernError, OSError):  # on a full disk, say: the next run does it
+            unfinished = self._tidy()
         tasks = f"{plain.count(unfinished, 'task')} in progress"
         if error and unfinished:
             self.site.warn(f"{tasks}: {self.options.called} goes on")

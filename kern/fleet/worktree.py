@@ -36,7 +36,7 @@ _GRACE_S = 10.0, 5.0  # it ends its own agent
 PROVING = 0  # the number of the landing's own
 AGAIN = "fix it, then run kern again: what was begun is resumed"
 _LACKS = "commit it, or have [worktree] copy or setup bring it (kern help settings)"
-_OTHER = "it may need the path or the branch of your tree"
+_OTHER = "the path or the branch of your tree, or something that git ignores there"
 _INCLUDE = ".worktreeinclude"
 _COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
 _COPY_S = 600.0
@@ -170,7 +170,7 @@ def _back(root: Path, copies: Iterable[Path]) -> Iterator[str]:
         places = map(Path, os.environ.get(name, "").split(os.pathsep))
         yield from (name for place in places if place.is_relative_to(root))
     above = (Path(one).parent for one in os.environ.get("PATH", "").split(os.pathsep))
-    pythons = [*above, Path.home() / ".local"]
+    pythons = *above, Path.home() / ".local"
     sites = (site for one in pythons for site in one.glob("lib/python3*/site-packages"))
     names = [f"--include={name}" for name in _NAMING]
     own = escape(str(root))
@@ -187,10 +187,9 @@ def _bring(here: Yard, tree: Repo) -> None:
         source, target = here.repo.root / path, tree.root / path
         if target.parent != target.parent.resolve():
             continue  # it leads out
-        if target.is_dir() and not target.is_symlink():
+        if not target.is_symlink():
             workspace.remove(target)
-        else:
-            target.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         code, _, why = process.capture([*_COPY, str(source), str(target)], _COPY_S)
         if code:
@@ -238,16 +237,14 @@ def tried(site: Site, gates: Iterable[Gate]) -> Iterator[str]:
         for gate in gates:
             if (end := project.run_gate(apart, gate, tree)).red:
                 text = f"{gate.command}\n{end.output}"
-                lacks = [path for path in absent if Path(path).name in text] or [*absent]
-                why = f"it may need {plain.some(sorted(lacks))}: {_LACKS}" if lacks else _OTHER
+                named = sorted(path for path in absent if Path(path).name in text)
+                why = f"{plain.some(named)}: {_LACKS}" if named else _OTHER
                 where = "is red in a fresh worktree, where -j works"
-                yield f"{gate.label} {where}: {why}; cat {end.log}"
+                yield f"{gate.label} {where}: it may need {why}; cat {end.log}"
 
 
 def set_up(site: Site) -> None:
-    """By the project's command, once for each worktree, where it is held as a gate is. Raises
-    UsageError.
-    """
+    """By the project's command, once for each worktree, held as a gate is. Raises UsageError."""
     settings, mark = site.caller.settings, site.repo.git_dir / _DONE
     command = settings.worktree.setup
     if not command or workspace.read(mark) == command.encode():
@@ -273,9 +270,7 @@ def stop(run: str, *, now: bool) -> None:
 
 
 def carry_out(here: Yard, job: Job) -> Work:
-    """By an ordinary kern, which goes on with what one that was killed has begun. Raises nothing
-    that a worktree or a child can be to blame for.
-    """
+    """By an ordinary kern, which goes on with what a killed one has begun."""
     try:
         tree = of(here, job.worker)
         begun = read(tree, job) if tree else Work(job)
@@ -329,9 +324,7 @@ def _run(here: Yard, tree: Repo, job: Job) -> tuple[int, str]:
 
 
 def read(tree: Repo, job: Job, code: int = 0, printed: str = "") -> Work:
-    """What the worktree holds of the job, after its kern has ended. Its text is a stranger's to the
-    caller.
-    """
+    """What the worktree holds of the job; its text is a stranger's to the caller."""
     if not tree.root.is_dir():
         return Work(job, code, fault=f"its worktree is gone: {tree.root}")
     spec, learned = (Documents(tree.root).read(name) or "" for name in (SPEC, LEARNINGS))

@@ -34,8 +34,6 @@ def sh(folder: Path, *commands: str) -> str:
 
 @dataclass
 class Project:
-    """With its workers' worktrees, and the landing."""
-
     root: Path
     events: list[Any] = field(default_factory=list)
 
@@ -60,7 +58,7 @@ class Project:
     def fleet(self, **chosen: Any) -> Fleet:
         made = Fleet(self.site(**chosen), 1, lambda record: None, None)
         made.take_up()
-        made.queue.clear()
+        made.there.clear()
         return made
 
     def work(self, text: str, *commands: str, base: str = "HEAD", learned: str = "") -> Work:
@@ -94,11 +92,10 @@ class Project:
         with nullcontext() if fleet else own.stack:
             for one in works:
                 settled = len(own.settled)
-                own.begun.clear()
-                own.queue.append(one)
-                while own.queue:
+                own.there = {one.job.key: one}
+                while any(left.commit for left in own.there.values()):
                     own.land()
-                end = LANDED if len(own.settled) > settled else BACK if own.begun else DROPPED
+                end = LANDED if len(own.settled) > settled else BACK if own.there else DROPPED
                 ends.append(end)
         return ends
 

@@ -1,6 +1,4 @@
-"""Workers in a repository whose files have their contents beside git: they are there in each
-worktree, commits hold what git holds of them, and nothing is lost.
-"""
+"""Workers where the contents of files lie beside git: nothing of them is lost."""
 
 import shutil
 from pathlib import Path

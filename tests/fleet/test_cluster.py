@@ -1,11 +1,9 @@
-"""A dask cluster of real processes: a worker is lost in the middle of a task, and it comes back
-once.
-"""
+"""A dask cluster of real processes, where a task comes back once if its worker is lost."""
 
 import json
 import subprocess
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +28,13 @@ SOURCE = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def dask(tmp_path: Path) -> Iterator[LocalCluster]:
     own = {"KERN_DIR": str(tmp_path / "workers"), "PYTHONPATH": str(SOURCE)}
+    (other := tmp_path / "other/kern").mkdir(parents=True)
+    (other / "__init__.py").touch()
     with LocalCluster(tmp_path / "dask", own, workers=2) as made:
+        made.env["PYTHONPATH"] = str(other.parent)
+        made.begin_worker()  # with another kern
+        wait_for(lambda: made.said().count("Registered to:") == 3)
+        made.env["PYTHONPATH"] = str(SOURCE)
         yield made
 
 
@@ -52,8 +56,9 @@ def test_where_a_worker_is_lost_its_task_comes_back_once_and_a_lost_scheduler_is
     fake.script(research=[{"sleep": 0.5, "result": "- Files: a.txt:1-1\n\nREADY"}])
     asked = jobs(repo, git, 4)
     where = dask.address
-    found = cluster.Cluster(where, open_at(repo))
+    found = cluster.Cluster(where, open_at(repo), (said := list[str]()).append)
     found.connect()
+    assert "sent to 1 worker of the cluster without kern" in said[0]
     try:
         with ThreadPoolExecutor(3) as pool:
             futures = [pool.submit(found.carry_out, job) for job in asked[:3]]
@@ -86,11 +91,9 @@ class Watched(cluster.Cluster):
         self.sent = list[str]()
         self.times = 1  # more: dask has begun it anew
 
-    def submit(self, text: str) -> Future[str]:
+    def submit(self, text: str) -> str:
         self.sent.append(text)
-        made = Future[str]()
-        made.set_result([cluster.carry_out(text) for _ in range(self.times)][-1])
-        return made
+        return [cluster.carry_out(text) for _ in range(self.times)][-1]
 
 
 @pytest.fixture
@@ -103,7 +106,6 @@ def central(repo: Path, git: Git, tmp_path: Path) -> Path:
 def test_a_task_is_done_elsewhere_once_and_its_commit_comes_back(
     repo: Path, git: Git, fake: Fake, central: Path
 ) -> None:
-    """Where its answer got lost on the way, too. No path travels."""
     carry = Watched(repo)
     asked = jobs(repo, git, 1)[0]
     kept = git("commit-tree", "HEAD^{tree}", "-p", asked.base, "-m", "kept")
