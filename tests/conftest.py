@@ -158,6 +158,16 @@ def git(tmp_path: Path) -> Git:
     return run
 
 
+def commit_all(git: Git, message: str) -> None:
+    git("add", "--all")
+    git("commit", "--quiet", f"--message={message}")
+
+
+def executable(place: Path, text: str) -> None:
+    place.write_text(text)
+    place.chmod(0o755)
+
+
 @pytest.fixture(scope="session")
 def committed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `repo` is a copy of."""

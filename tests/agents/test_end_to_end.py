@@ -15,7 +15,7 @@ import pytest
 from kern.model import Stage
 from kern.system.process import marked
 from tests.agents.conformance import CLIS
-from tests.conftest import Git, Kern, open_to_tests
+from tests.conftest import Git, Kern, commit_all, open_to_tests
 from tests.kit.scripted_server import ScriptedServer, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -69,8 +69,7 @@ def test_from_a_goal_to_a_commit(
     (repo / "AGENTS.md").write_text("WAYLAID\n")
     (skill := repo / ".claude/skills/kern/SKILL.md").parent.mkdir(parents=True)
     skill.write_text("---\nname: kern\ndescription: BECKONED\n---\nBECKONED\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=none yet")
+    commit_all(git, "none yet")
     script = {
         "planner": [say(PLAN)],
         "research": [bash("cat a.txt"), say(READY)],

@@ -20,7 +20,7 @@ from kern.agents.protocol import Call
 from kern.model import Stage
 from kern.stages import prompts
 from kern.stages.prompts import compose
-from tests.conftest import PATIENCE_S, Git, Kern
+from tests.conftest import PATIENCE_S, Git, Kern, commit_all
 from tests.kit.scripted_server import ScriptedServer, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -86,8 +86,7 @@ def test_what_a_whole_task_sends_and_what_it_leaves(
     (repo / "CLAUDE.md").write_text("House rule: no tabs. See {TASK}.\n@AGENTS.md\n")
     (repo / "AGENTS.md").write_text("Named by the other.\n")
     (repo / "key.txt").write_text("7f3a-not-to-be-inlined\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=a task")
+    commit_all(git, "a task")
     read = use("Read", file_path=str(repo / "a.txt"))
     edit = use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2")
     server = serve(

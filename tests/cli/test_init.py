@@ -16,7 +16,7 @@ from kern.cli import project
 from kern.git import repository
 from kern.model import Aide
 from kern.system import lock
-from tests.conftest import Git, Kern
+from tests.conftest import Git, Kern, commit_all, executable
 from tests.kit.kinds import KINDS, Kind
 from tests.kit.terminal import on_terminal
 
@@ -47,8 +47,7 @@ def begun(empty: Path, git: Git) -> "Begun":
 
     def commit(files: dict[str, str]) -> Path:
         write(empty, files)
-        git("add", "--all")
-        git("commit", "-qm", "start")
+        commit_all(git, "start")
         return empty
 
     return commit
@@ -98,8 +97,7 @@ def test_the_gates_of_each_kind_are_green_in_a_project_of_it(
     write(empty, kind.files)
     if kind.made:
         subprocess.run(["sh", "-c", kind.made], cwd=empty, check=True)
-    git("add", "--all")
-    git("commit", "-qm", "start")
+    commit_all(git, "start")
 
     ran = kern("init", env={} if kind.tools else {"KERN_TRUST": ""})
     assert ran.code == 0, ran.said
@@ -212,8 +210,7 @@ def test_another_agent_is_proposed_where_the_usual_one_is_not(
 ) -> None:
     codex = tmp_path / "agents" / "codex"
     codex.parent.mkdir()
-    codex.write_text("#!/bin/sh\necho 'Logged in using an API key'\n")
-    codex.chmod(0o755)
+    executable(codex, "#!/bin/sh\necho 'Logged in using an API key'\n")
     monkeypatch.setenv("PATH", f"{codex.parent}:/usr/bin:/bin")
     kern("init")
     assert config.parse((empty / "kern.toml").read_bytes()).agents == ("codex",)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE_S, wait_for
+from tests.conftest import PATIENCE_S, executable, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -60,8 +60,7 @@ def stand_in(folder: Path, version: str, *, build: str = "pass", cli: str = "") 
 
 
 def program(path: Path, text: str) -> None:
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
+    executable(path, f"#!/bin/sh\n{text}\n")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git
+from tests.conftest import Fake, Git, commit_all
 from tests.kit.terminal import on_terminal
 
 LEARNINGS = """\
@@ -29,8 +29,7 @@ def learned(repo: Path, git: Git) -> None:
     (repo / "LEARNINGS.md").write_text(LEARNINGS)
     asked = "  > **Question:** Postgres?\n  > **Answer:** SQLite, as everywhere\n"
     (repo / "SPEC.md").write_text(f"- [x] Store the users\n{asked}- [ ] Show them\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=learned")
+    commit_all(git, "learned")
 
 
 def text(repo: Path) -> str:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from kern.cli.offers import OFFERED
-from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern, wait_for
+from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern, executable, wait_for
 from tests.kit.actions import Runner
 from tests.kit.stable import Stable
 
@@ -149,8 +149,7 @@ def test_a_workflow_of_yours_is_shown_and_stays_until_a_yes(repo: Path, kern: Ke
     (tools / "git").symlink_to(shutil.which("git") or "")
     ran = kern("ci", "init", env={"PATH": str(tools)})
     assert "written" not in ran.out and "gh (https://cli.github.com) does not run" in ran.out
-    (tools / "gh").write_text("#!/bin/sh\nexit 1\n")
-    (tools / "gh").chmod(0o755)
+    executable((tools / "gh"), "#!/bin/sh\nexit 1\n")
     assert "gh is not logged in: gh auth login" in kern("ci", "init", env={"PATH": str(tools)}).out
 
 
@@ -215,8 +214,7 @@ def test_a_question_is_answered_beside_the_run_by_the_json_that_notify_was_given
 def test_the_example_for_a_phone_sends_what_is_needed(tmp_path: Path) -> None:
     page = (HERE.parent / "kern/help/settings.md").read_text()
     (line,) = re.findall(r"^notify = .*curl.*$", page, re.M)
-    (tmp_path / "curl").write_text("#!/bin/sh\ncat\n")
-    (tmp_path / "curl").chmod(0o755)
+    executable((tmp_path / "curl"), "#!/bin/sh\ncat\n")
     sent = subprocess.check_output(
         ["sh", "-c", tomllib.loads(line)["notify"]],
         env={"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},

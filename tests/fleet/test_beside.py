@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Fake, Git, Kern, commit_all
 
 
 @pytest.mark.slow
@@ -23,8 +23,7 @@ def test_what_lies_beside_git_is_there_in_each_worktree_and_stays_beside_it(
     gate = "test -e lib/.git && grep -q contents old.bin && ! grep -rq git-lfs --include=*.bin ."
     (repo / "kern.toml").write_text(f'[gates]\ncheck = "{gate}"\n')
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=large files")
+    commit_all(git, "large files")
     sha = git("rev-parse", "HEAD:lib")
     commit = "git -C lib -c user.name=a -c user.email=a@a commit --allow-empty -qm more"
     act, other = f"echo more >> old.bin; {commit}", "echo other > other.bin"

@@ -16,7 +16,7 @@ from kern.fleet.worktree import Yard
 from kern.git import repository
 from kern.model import Key
 from kern.system import workspace
-from tests.conftest import Fake, Git
+from tests.conftest import Fake, Git, commit_all
 from tests.fleet.landings import Project
 
 KEY = Key("", "add a greeting")
@@ -80,8 +80,7 @@ def test_a_worktree_gets_what_is_named_for_each_task_and_no_link_is_followed(
         "conf/x.local/in/x": "mine\n",
     }.items():
         (repo / name).write_text(text)
-    git("add", "--all")
-    git("commit", "--quiet", "--message=settings")
+    commit_all(git, "settings")
     for name in ("conf/tracked", "conf/new", "unignored"):
         (repo / name).write_text("changed\n")
     names = worktree.copied(yard.repo, Worktree(copy=("conf",)))

@@ -10,7 +10,7 @@ import pytest
 
 from kern.git import repository
 from kern.git.in_place import InPlace
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline, Kern, commit_all
 
 Step = dict[str, Any]
 RULES = ".env\n*.sqlite*\nkey\nbuild/\nbig/\nvendor/\n__pycache__/\nodd/\n"
@@ -20,8 +20,7 @@ RULES = ".env\n*.sqlite*\nkey\nbuild/\nbig/\nvendor/\n__pycache__/\nodd/\n"
 def own(repo: Path, git: Git) -> Path:
     """A repository with files of a person's that git ignores."""
     (repo / ".gitignore").write_text(RULES)
-    git("add", "--all")
-    git("commit", "--quiet", "--message=rules")
+    commit_all(git, "rules")
     (repo / ".env").write_text("KEY=mine\n")
     (repo / "data").mkdir()
     (repo / "data" / "dev.sqlite").write_text("rows\n")
@@ -86,8 +85,7 @@ def test_any_number_stays_and_what_you_ignore_everywhere(
     repo: Path, git: Git, tmp_path: Path
 ) -> None:
     (repo / ".gitignore").write_text("*.o\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=rules")
+    commit_all(git, "rules")
     (tmp_path / "home" / ".config" / "git").mkdir(parents=True)
     (tmp_path / "home" / ".config" / "git" / "ignore").write_text("*.swp\n")
     objects = [repo / f"{number:0200}.o" for number in range(12_000)]  # no command line holds them

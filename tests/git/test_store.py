@@ -6,15 +6,14 @@ from pathlib import Path
 import psutil
 
 from kern.git import repository
-from tests.conftest import Git
+from tests.conftest import Git, commit_all
 
 
 def test_many_questions_start_one_process_and_one_that_was_killed_is_replaced(
     repo: Path, git: Git
 ) -> None:
     (repo / "README.md").write_text("hello\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=readme")
+    commit_all(git, "readme")
     gc.collect()
     opened = repository.open_at(repo)
     for _ in range(2):

@@ -15,7 +15,7 @@ from kern.journal import store, totals
 from kern.journal.history import fold
 from kern.model import Cost, Result
 from kern.views import summary
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline, Kern, commit_all
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\n## Learned\nn is good\n\nSUCCESS"}
 RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
@@ -34,8 +34,7 @@ def eventful(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     """A run with a retry, a red gate, an attempt, a learning and a commit."""
     (repo / "n").write_text("good\n")
     (repo / "kern.toml").write_text("[gates]\ncheck = 'grep -q good n'\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=more")
+    commit_all(git, "more")
     usage = {"input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 7}
     found = {"usage": usage, "num_turns": 4}
     fake.script(

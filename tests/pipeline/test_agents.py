@@ -13,7 +13,7 @@ import pytest
 from kern.agents import protocol
 from kern.journal import store
 from tests.checks.test_gates import toml
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, executable
 from tests.kit import made_up_agent
 
 HERE = Path(__file__).parents[2]
@@ -34,8 +34,7 @@ def pal(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(protocol, "AGENTS", (*protocol.AGENTS, "pal"))
     monkeypatch.setitem(sys.modules, "kern.agents.pal", made_up_agent)
     program = fake.folder / "bin" / "pal"
-    program.write_text(PAL)
-    program.chmod(0o755)
+    executable(program, PAL)
     for stage, script in (("research", READY), ("implement", DONE), ("commit", WORDS)):
         (fake.folder / f"pal-{stage}.sh").write_text(script)
     return fake.folder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Fake, Git, Kern, executable
 from tests.kit.terminal import on_terminal
 
 SIGNED = (
@@ -15,8 +15,7 @@ SIGNED = (
 
 def signs(repo: Path, git: Git, script: str) -> None:
     program = repo.parent / "signer"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    executable(program, f"#!/bin/sh\n{script}\n")
     git("config", "commit.gpgSign", "true")
     git("config", "gpg.program", str(program))
 

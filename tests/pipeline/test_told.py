@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline, Kern, commit_all
 
 
 def test_the_commit_stage_reads_recent_messages_and_the_trailer_of_its_own_task_alone(
@@ -25,8 +25,7 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
     (repo / "lib").mkdir()
     (repo / "lib" / "a.txt").write_text("")
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it is polite\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=guidance")
+    commit_all(git, "guidance")
     fake.script(
         research=[{"result": "- Files: lib/a.txt (new)\n\nREADY"}],
         implement=[

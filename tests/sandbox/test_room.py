@@ -20,7 +20,7 @@ from kern.sandbox import closed, confine, wall
 from kern.sandbox.confine import Sandbox, chosen
 from kern.sandbox.means import Overlays
 from kern.sandbox.wall import Kind, Tree
-from tests.conftest import Git
+from tests.conftest import Git, commit_all
 from tests.sandbox.test_wall import needs_bwrap
 
 pytestmark = needs_bwrap
@@ -66,8 +66,7 @@ def here(request: pytest.FixtureRequest, repo: Path, git: Git, tmp_path: Path) -
     """With overlays as the machine has them, and where it has none."""
     (repo / ".gitignore").write_text(".env\nbuild/\nnode_modules/\n")
     (repo / "lib.py").write_text("x = 1\n")
-    git("add", "--all")
-    git("commit", "-qm", "begin")
+    commit_all(git, "begin")
     (repo / ".env").write_text("A=1\n")
     for name in ("build/there", "packages/a/node_modules/x"):
         (repo / name).parent.mkdir(parents=True)

@@ -19,6 +19,7 @@ from kern.sandbox import confine, means
 from kern.sandbox.confine import Sandbox, chosen
 from kern.sandbox.means import Means
 from kern.sandbox.wall import Access, Kind, Mount, Tree
+from tests.conftest import executable
 
 needs_bwrap = pytest.mark.skipif(
     not shutil.which(means.BWRAP), reason="bubblewrap is not installed"
@@ -62,8 +63,7 @@ def world(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     home = tmp_path / "home"
     for name in HOME:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text("secret")
-        (home / name).chmod(0o755)
+        executable((home / name), "secret")
     folders = [home / name for name in (".cargo/bin", ".fly/bin", "bin", "jdk/bin")]
     monkeypatch.setenv("PATH", ":".join(map(str, [*folders, os.environ["PATH"]])))
     confine.homes(tmp_path / "own")
@@ -296,8 +296,7 @@ def test_a_child_adds_programs_to_the_persons_and_changes_none(world: World) -> 
     library = world.home / ".npm-global/lib/node_modules/npm"
     for folder, name in ((world.home / ".local/bin", "plain"), (venv, "linked"), (library, "npm")):
         folder.mkdir(parents=True)
-        (folder / name).write_text(scripts[name])
-        (folder / name).chmod(0o755)
+        executable((folder / name), scripts[name])
     (world.home / ".local/bin/linked").symlink_to("../share/uv/tools/x/bin/linked")
     (world.home / ".npm-global/bin").mkdir()
     (world.home / ".npm-global/bin/npm").symlink_to("../lib/node_modules/npm/npm")
@@ -406,8 +405,7 @@ def test_why_it_cannot_work_here_is_known(
 ) -> None:
     broken = tmp_path / "bin" / "bwrap"
     broken.parent.mkdir()
-    broken.write_text(f'#!/bin/sh\nprintf "%s\\n" "{complaint}" >&2\nexit 1\n')
-    broken.chmod(0o755)
+    executable(broken, f'#!/bin/sh\nprintf "%s\\n" "{complaint}" >&2\nexit 1\n')
 
     def find(name: str) -> str | None:
         return str(broken) if name == means.BWRAP else None

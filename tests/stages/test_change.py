@@ -11,7 +11,7 @@ from kern.spec.parse import parse
 from kern.stages import briefs, change, prompts
 from kern.stages.change import HUGE
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN
-from tests.conftest import Git
+from tests.conftest import Git, commit_all
 
 ROOM = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN
 FORM = prompts.read(Aide.JUDGE, Path("prompts/judge.md").read_text(), "prompts/judge.md")
@@ -42,8 +42,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def test_a_judge_sees_the_sources_behind_a_lock_file(repo: Path, git: Git) -> None:
     write(repo, {"old.py": "".join(f"{number}\n" for number in range(200))})
-    git("add", "--all")
-    git("commit", "--quiet", "--message=more")
+    commit_all(git, "more")
     (repo / "old.py").rename(repo / "new.py")
     with (repo / "new.py").open("a") as file:
         file.write("the end\n")

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.conftest import PATIENCE_S, Fake, Kern, wait_for
+from tests.conftest import PATIENCE_S, Fake, Kern, executable, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's command")
 SAID = "awake: the machine does not sleep while this run is on (systemd-inhibit)"
@@ -28,8 +28,7 @@ def inhibits(fake: Fake) -> Callable[[str], Path]:
 
     def make(text: str = INHIBITS) -> Path:
         program = Path(os.environ["PATH"].split(os.pathsep)[0]) / "systemd-inhibit"
-        program.write_text(text)
-        program.chmod(0o755)
+        executable(program, text)
         return fake.folder / "inhibits"
 
     return make

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kern.obeyed import TEMPORARY
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Fake, Git, Kern, commit_all, executable
 
 
 @pytest.mark.parametrize(("name", "there"), [("TMPDIR", True), ("TMP", False)])
@@ -18,11 +18,9 @@ def test_agents_gates_hooks_and_notify_write_there_wherever_a_variable_leads(
         elsewhere.mkdir()
     check = " && ".join(f'echo x > "${{{one}:?}}/{one}"' for one in TEMPORARY)
     (repo / "kern.toml").write_text(f"[gates]\ncheck = '{check}'\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=checks")
+    commit_all(git, "checks")
     hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.write_text(f"#!/bin/sh\n{check}\n")
-    hook.chmod(0o755)
+    executable(hook, f"#!/bin/sh\n{check}\n")
     fake.script(implement=[{"run": [check, "echo x > work.txt"], "result": "SUCCESS"}])
     ran = kern("1", "0", env={name: str(elsewhere)})
     assert ran.code == 0, ran.said

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Fake, Git, Kern, commit_all
 from tests.kit.trusting import trust_all
 
 
@@ -39,8 +39,7 @@ def test_warnings_end_well_and_have_a_fix(repo: Path, fake: Fake, kern: Kern) ->
 
 def test_with_gates_and_a_payer_all_is_well(repo: Path, git: Git, kern: Kern) -> None:
     (repo / "kern.toml").write_text("[gates]\na = 'true'\n")
-    git("add", "--all")
-    git("commit", "-qm", "gates")
+    commit_all(git, "gates")
     (Path.home() / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "x"}}')
     trust_all(repo)
     found = rows(kern)

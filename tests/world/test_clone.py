@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Fake, Git, Kern, commit_all
 from tests.kit.terminal import on_terminal
 from tests.kit.trusting import trust_all
 from tests.sandbox.test_wall import needs_bwrap
@@ -118,8 +118,7 @@ def test_no_look_runs_a_filter_that_came_along_in_gits_folder(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:
     (repo / ".gitattributes").write_text("a.txt filter=f\n")
-    git("add", "--all")
-    git("commit", "-qm", "attributes")
+    commit_all(git, "attributes")
     git("config", "filter.f.clean", f"touch {tmp_path}/ran; cat")
     git("config", "filter.f.required", "true")
     (repo / "a.txt").touch()
@@ -188,8 +187,7 @@ def test_what_kern_init_proposed_needs_no_question_where_it_is_all(
     if more:
         (repo / more).write_text('{"mcpServers": {"m": {"command": "x"}}}')
     assert "gate" in kern("init", "--trust").out
-    git("add", "--all")
-    git("commit", "-qm", "settings")
+    commit_all(git, "settings")
     ran = kern("1", "0")
     assert ran.code == (2 if more else 0), ran.said
     assert ('.mcp.json mcpServers: {"m": {"command": "x"}}' in ran.err) is bool(more)

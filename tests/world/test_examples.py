@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Kern
+from tests.conftest import Fake, Kern, executable
 
 TOP = Path(__file__).resolve().parent.parent.parent
 README = (TOP / "README.md").read_text()
@@ -46,8 +46,7 @@ def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`kern` as an installed command."""
     (folder / "bin").mkdir(exist_ok=True)
     command = folder / "bin" / "kern"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n')
-    command.chmod(0o755)
+    executable(command, f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n')
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(TOP))
 

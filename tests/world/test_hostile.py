@@ -16,7 +16,7 @@ import pytest
 from kern import plain
 from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC
-from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, patience
+from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, executable, patience
 from tests.kit.terminal import on_terminal
 from tests.words.test_plain import UNSAFE
 
@@ -195,8 +195,7 @@ def test_kern_writes_no_secret_of_its_surroundings_anywhere(
     """What an agent prints is its own: the transcript and the result hold it as it came."""
     hook = repo / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 0\n")
-    hook.chmod(0o755)
+    executable(hook, "#!/bin/sh\nexit 0\n")
     fails = {"run": ["echo half > half", "git push -q origin main"], "result": "FAILED: no"}
     fake.script(
         implement=[

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Kern, open_to_tests
+from tests.conftest import Fake, Git, Kern, commit_all, executable, open_to_tests
 from tests.sandbox.test_wall import needs_bwrap
 
 pytestmark = needs_bwrap
@@ -23,13 +23,11 @@ def project(repo: Path, git: Git, fake: Fake) -> None:
     (repo / "kern.toml").write_text('[gates]\ntest = "sh test.sh"\n')
     (repo / "test.sh").write_text("true\n")
     hook = repo / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\ntrue\n")
-    hook.chmod(0o755)
+    executable(hook, "#!/bin/sh\ntrue\n")
     for folder in (".venv/bin", "tmp"):
         (repo / folder).mkdir(parents=True)
         (repo / folder / "one").write_text("")
-    git("add", "--all")
-    git("commit", "-qm", "begin")
+    commit_all(git, "begin")
 
 
 @pytest.fixture
@@ -66,8 +64,7 @@ def test_no_program_of_the_tree_is_taken_for_the_systems(
     planted = '#!/bin/sh\ntouch {}/{} 2> /dev/null\nexec {} "$@"\n'
     for name in PROGRAMS:
         place = repo / "tmp" / name
-        place.write_text(planted.format(ran_outside, name, shutil.which(name)))
-        place.chmod(0o755)
+        executable(place, planted.format(ran_outside, name, shutil.which(name)))
     does(fake, before, *(f"cp tmp/{name} {folder}/" for name in PROGRAMS))
     where = f"{path.format(repo=repo)}:{os.environ['PATH']}"
     ran = kern("1", "0", env={**IN, "PATH": where})
@@ -108,11 +105,9 @@ def test_no_hook_that_a_task_brings_writes_what_git_obeys_though_it_is_not_there
     shutil.rmtree(repo / ".git/info")
     (repo / "kern.toml").write_text(f'[gates]\ntest = {{ run = "sh test.sh", room = {room} }}\n')
     (repo / ".husky").mkdir()
-    (repo / ".husky/pre-commit").write_text("#!/bin/sh\n")
-    (repo / ".husky/pre-commit").chmod(0o755)
+    executable((repo / ".husky/pre-commit"), "#!/bin/sh\n")
     git("config", "core.hooksPath", ".husky")
-    git("add", "--all")
-    git("commit", "-qm", "a hook")
+    commit_all(git, "a hook")
     planted = ("commondir", "config.worktree", "hooks/post-checkout", "info/attributes")
     plant = "mkdir -p .git/hooks .git/info"
     plant += "".join(f"; echo x > .git/{name}" for name in planted)
@@ -133,8 +128,7 @@ def test_no_git_folder_that_an_agent_lays_for_a_submodule_is_obeyed(
     git("commit", "-qm", "lib", cwd=tmp_path / "lib")
     git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "lib"), "sub")
     (repo / "kern.toml").write_text(f'[gates]\ntest = {{ run = "sh test.sh", room = {room} }}\n')
-    git("add", "--all")
-    git("commit", "-qm", "a submodule")
+    commit_all(git, "a submodule")
     settings = {"core.worktree": f"{repo}/sub", "filter.x.clean": f"touch {ran_outside}; cat"}
     lays = ["cp -r .git/modules/sub tmp/g", "mkdir -p tmp/g/info"]
     lays += [f'git config -f tmp/g/config {name} "{value}"' for name, value in settings.items()]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kern.person import FILE
-from tests.conftest import Fake, Git, Kern, open_to_tests
+from tests.conftest import Fake, Git, Kern, commit_all, executable, open_to_tests
 from tests.sandbox.test_wall import needs_bwrap
 
 BWRAP = {"KERN_SANDBOX": "bwrap"}
@@ -25,8 +25,7 @@ def visible(fake: Fake) -> None:
 
 def wrapper(fake: Fake, lines: str) -> Path:
     place = fake.folder / "bin/bwrap"
-    place.write_text(f"#!/bin/sh\n{lines}\n")
-    place.chmod(0o755)
+    executable(place, f"#!/bin/sh\n{lines}\n")
     return place
 
 
@@ -111,8 +110,7 @@ env = ["GW_KEY"]
     tries = 'echo x > ~/open; cat ~/.ssh/id; echo "$GW_KEY"'
     (repo / "kern.toml").write_text(f"[gates]\ncheck = '{tries} | grep ssh; true'\n{asks}")
     (repo / "link").symlink_to(home)
-    git("add", "--all")
-    git("commit", "-qm", "settings")
+    commit_all(git, "settings")
     fake.script(implement=[{"run": [tries + " > seen.txt"], "result": "SUCCESS"}])
     held = own.read_text() if own.exists() else ""
     ran = kern("1", "0", env={"KERN_SANDBOX": sandbox, "GW_KEY": "secret"})

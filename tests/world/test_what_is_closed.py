@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kern.person import FILE
-from tests.conftest import Fake, Git, Kern, open_to_tests
+from tests.conftest import Fake, Git, Kern, commit_all, executable, open_to_tests
 from tests.sandbox.test_wall import needs_bwrap
 from tests.views.test_doctor import rows
 
@@ -29,14 +29,12 @@ def held(fake: Fake, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def gate(repo: Path, git: Git, command: str) -> None:
     (repo / "kern.toml").write_text(f"[gates]\na = '{command}'\n")
-    git("add", "--all")
-    git("commit", "-qm", "gates")
+    commit_all(git, "gates")
 
 
 def hook(repo: Path, lines: str, name: str = "pre-commit") -> None:
     place = repo / ".git/hooks" / name
-    place.write_text(f"#!/bin/sh\n{lines}\n")
-    place.chmod(0o755)
+    executable(place, f"#!/bin/sh\n{lines}\n")
 
 
 def stamp() -> Path:
