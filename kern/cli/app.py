@@ -1,7 +1,6 @@
 """The command line as typer has it: one app, whose usual command is `run`."""
 
 import re
-from functools import cache
 from typing import Any
 
 import typer
@@ -49,21 +48,15 @@ app = typer.Typer(
 )
 
 
-@cache
-def command() -> Any:
-    """The app, put together."""
-    return typer.main.get_command(app)
-
-
 def call(argv: list[str]) -> int:
     """The exit code. Raises UsageError for what typer refuses."""
     try:
-        return int(command()(argv, prog_name="kern", standalone_mode=False) or 0)
+        return int(app(argv, prog_name="kern", standalone_mode=False) or 0)
     except Exception as exc:
         if not hasattr(exc, "format_message"):  # typer's own complaints have it
             raise
         if what := toml.gone("words", option := getattr(exc, "option_name", "")):
             raise UsageError(f"{option} is gone", hint=what) from None
-        name = getattr(getattr(exc, "ctx", None), "info_name", None) or "kern"
-        hint = f"{'kern' if name == 'kern' else f'kern {name}'} -h"
+        command = getattr(getattr(exc, "ctx", None), "info_name", None) or "kern"
+        hint = f"{'kern' if command == 'kern' else f'kern {command}'} -h"
         raise UsageError(plain.line(exc.format_message(), 200), hint=hint) from None

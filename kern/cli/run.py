@@ -15,7 +15,6 @@ from kern.models import of_options
 from kern.pipeline import loop
 from kern.pipeline.site import Options
 from kern.system import workspace
-from kern.system.nursery import Nursery
 from kern.views.live import Console
 
 UNBOUNDED = 999_999  # tasks, where something else ends the run
@@ -48,19 +47,14 @@ def run(chosen: Mapping[str, Any]) -> int:
         if options.until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK
-    with contextlib.closing(Console(verbose=verbose)) as console, contextlib.ExitStack() as stack:
-        kerns = None
-        if options.jobs and not options.scheduler:  # it loads while this kern begins
-            kerns = stack.enter_context(contextlib.closing(worktree.nursery(Path.cwd())))
+    with contextlib.closing(Console(verbose=verbose)) as console:
         options.watched = console.watched
         options.tick, options.countdown = console.tick, console.countdown
-        options.instead = lambda site: _many(site, options, console, kerns)
+        options.instead = lambda site: _many(site, options, console)
         return loop.run(Path.cwd(), options, console)
 
 
-def _many(
-    site: Any, options: Options, console: Console, kerns: Nursery | None = None
-) -> int | None:
+def _many(site: Any, options: Options, console: Console) -> int | None:
     """The exit code where several tasks are to be carried out at once, or an earlier such run has
     left some: those come first.
     """
@@ -78,7 +72,7 @@ def _many(
             raise UsageError(what, hint="kern -j 4 goes on with it; then kern --until-done")
         options.jobs = 1
     if not where:
-        return fleet.run(site, options.jobs, console.of_worker, kerns)
+        return fleet.run(site, options.jobs, console.of_worker)
     from kern.fleet.cluster import Cluster
 
     cluster = Cluster(where, site.repo, site.warn)

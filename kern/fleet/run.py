@@ -32,7 +32,6 @@ from kern.pipeline.table import Do, Settled
 from kern.spec import edit
 from kern.spec.parse import Task, is_experiment
 from kern.system import process
-from kern.system.nursery import Nursery
 
 TRIES = 3  # of one task whose kern was ended by something else
 _TURN_S = 0.1  # between two looks
@@ -57,9 +56,9 @@ def begun(site: Site) -> dict[str, Key]:
     return {one: key for one, key in named.items() if site.repo.store.id(f"refs/heads/{one}")}
 
 
-def run(site: Site, jobs: int, tell: Tell, by: Elsewhere | Nursery | None = None) -> int:
-    """The exit code. `by`: what starts its kerns; else each is started as usual."""
-    fleet = Fleet(site, jobs, tell, by)
+def run(site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None = None) -> int:
+    """The exit code."""
+    fleet = Fleet(site, jobs, tell, elsewhere)
     fleet.finish()  # what is in progress in the person's own tree
     where = told(jobs, site.options.scheduler)
     site.sink(summary.begun(site, where, site.caller.settings.worktree.asks))
@@ -67,15 +66,12 @@ def run(site: Site, jobs: int, tell: Tell, by: Elsewhere | Nursery | None = None
 
 
 class Fleet(loop.Loop):
-    def __init__(self, site: Site, jobs: int, tell: Tell, by: Elsewhere | Nursery | None) -> None:
+    def __init__(self, site: Site, jobs: int, tell: Tell, elsewhere: Elsewhere | None) -> None:
         super().__init__(site)
         self.caller, self.repo, self.yard = site.caller, site.repo, worktree.yard(site)
         self.count, self.tell, self.drawn = jobs, tell, site.options.tick
-        self.kerns = by if isinstance(by, Nursery) else None
-        yard = replace(self.yard, begin=self.kerns.start) if self.kerns else self.yard
-        here: Elsewhere = partial(worktree.carry_out, yard), worktree.stop
-        self.afar = isinstance(by, tuple)
-        self.carry_out, self.stop = by if isinstance(by, tuple) else here
+        here: Elsewhere = partial(worktree.carry_out, self.yard), worktree.stop
+        self.afar, (self.carry_out, self.stop) = bool(elsewhere), elsewhere or here
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.ends: dict[str, journal.Record] = {}  # by a work branch: how its kern settled the task
         self.past, self.away = journal.History(), 0.0  # of the workers; since when their API is
@@ -103,8 +99,7 @@ class Fleet(loop.Loop):
     def take_up(self) -> None:
         """What an earlier run has left."""
         self.repo.ahead = waiting_refs(self.repo)
-        spared = self.kerns.process.pid if self.kerns else 0
-        process.sweep((process.OF, str(self.repo.root)), _GRACE_S, spared)
+        process.sweep((process.OF, str(self.repo.root)), _GRACE_S)
         self.there = {one.job.key: one for one in self._left()}
 
     def _left(self) -> Iterator[Work]:

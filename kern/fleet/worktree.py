@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from glob import escape
@@ -29,7 +29,6 @@ from kern.pipeline.site import Leave, Site
 from kern.spec.file import Documents
 from kern.spec.parse import parse
 from kern.system import control, lock, process, workspace
-from kern.system.nursery import Nursery
 
 _FIRST_PORT = 20_000
 _GRACE_S = 10.0, 5.0  # it ends its own agent
@@ -42,7 +41,6 @@ _COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=
 _COPY_S = 600.0
 # Where Python and builds keep paths of what was installed or configured.
 _NAMING = ("*.pth", "*.egg-link", "__editable__*", "CMakeCache.txt")
-_LOADED = "kern.cli.loaded"
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
 _ONE_BY_ONE = threading.Lock()  # git adds and removes them
 _STOPPING: dict[str, bool] = {}  # runs whose kerns here are to end; True: at once
@@ -56,7 +54,6 @@ class Yard:
     folder: Path
     home: Path | None = None  # the person's tree, where it is on this machine
     brought: tuple[str, ...] = ()  # paths of it that are copied: git ignores them
-    begin: Callable[..., Any] | None = None  # how a kern is started, see `process.run`
 
     def place(self, number: int | str) -> Path:
         return self.folder / f"{self.repo.root.stem}-{number}"
@@ -259,11 +256,6 @@ def set_up(site: Site) -> None:
 # ---------------------------------------------------------------- carried out
 
 
-def nursery(folder: Path) -> Nursery:
-    """Of kerns for the tasks of one run. Raises KernError."""
-    return Nursery({**os.environ, process.OF: str(repository.open_at(folder).root)}, _LOADED)
-
-
 def stop(run: str, *, now: bool) -> None:
     """The kerns of that run here: each before its next stage, or at once."""
     _STOPPING[run] = now
@@ -315,7 +307,7 @@ def _run(here: Yard, tree: Repo, job: Job) -> tuple[int, str]:
         if holder and not control.asked(tree.git_dir, holder.run):
             control.ask(tree.git_dir, holder.run)
 
-    how: dict[str, Any] = {"tick": tick, "grace": _GRACE_S, "begin": here.begin}
+    how: dict[str, Any] = {"tick": tick, "grace": _GRACE_S}
     ran = process.run(argv, cwd=tree.root, env=env, stdin="", stdout=log, joined=True, **how)
     return ran.code, log.read_bytes()[-65536:].decode("utf-8", "replace")
 

@@ -236,13 +236,13 @@ def compose(
 
 
 @cache
-def compiled(part: str) -> Any:
+def _compiled(part: str) -> Any:
     return _jinja().from_string(part)
 
 
 def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
     try:
-        return str(compiled(part).render(texts)).strip()
+        return str(_compiled(part).render(texts)).strip()
     except Exception as exc:  # whatever a project's own expression raises
         raise UsageError(
             f"{form.origin} cannot be filled in: {exc}",

@@ -66,12 +66,11 @@ def run(
     joined: bool = False,
     status: int = 0,
     grace: tuple[float, float] = GRACE_S,
-    begin: Callable[..., Any] | None = None,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended after
     it. `total` and `idle` (without output) are time-outs in seconds, 0 for none. `joined`:
     complaints stand among output. `status`: where in `argv` a sandbox takes the option to tell that
-    the command began. `begin`: in the place of `start`.
+    the command began.
     """
     began, own = time.monotonic(), ("KERN_CHILD", secrets.token_hex(8))
     with contextlib.ExitStack() as stack:
@@ -92,7 +91,7 @@ def run(
         try:  # a signal may come while it is started
             files = {"stdin": data, "stdout": spool, "stderr": errors, "pass_fds": passed}
             try:
-                child = (begin or start)(command, cwd=cwd, env={**env, own[0]: own[1]}, **files)
+                child = start(command, cwd=cwd, env={**env, own[0]: own[1]}, **files)
             except OSError as exc:
                 hint = "kern doctor says what is missing; a program must be executable (chmod +x)"
                 what = f"{argv[0]} cannot be started: {exc.strerror}"
@@ -201,13 +200,13 @@ def _signal(pid: int, signum: int) -> None:
                     one.send_signal(signum)
 
 
-def sweep(mark: Mark, grace: float = _SWEPT_S, spared: int = 0) -> int:
+def sweep(mark: Mark, grace: float = _SWEPT_S) -> int:
     """End what carries the mark: politely once, then surely, since a watchdog may start its worker
-    again. How many were ended. `spared`: a process that carries it.
+    again. How many were ended.
     """
     ended: set[int] = set()
     for signum in (signal.SIGTERM, *[signal.SIGKILL] * 20):
-        if not (alive := [one for one in marked(mark) if one.pid != spared]):
+        if not (alive := marked(mark)):
             break
         ended |= {one.pid for one in alive}
         for one in alive:

@@ -4,7 +4,6 @@ import re
 import shutil
 from pathlib import Path
 
-from kern.system import process
 from tests.conftest import Fake, Git, Kern, wait_for
 from tests.fleet.test_loop import IMPLEMENT, Background, left_over, spec
 
@@ -16,8 +15,6 @@ def test_a_worktree_that_is_deleted_under_a_worker_is_made_anew(
     fake.script(implement=[{**IMPLEMENT, "sleep": 3}, IMPLEMENT])
     run = background("-j", "2", "2")
     wait_for(lambda: fake.stages.count("implement") == 2)
-    begun = [" ".join(one.cmdline()) for one in process.marked((process.OF, str(repo)))]
-    assert sum("nursery" in one for one in begun) == 5, "it, a keeper and a kern for each task"
     first = next(call["cwd"] for call in fake.calls if call["stage"] == "implement")
     shutil.rmtree(first, ignore_errors=True)
     out, err = run.communicate(timeout=120)

@@ -164,7 +164,7 @@ class Watch:
 # ---------------------------------------------------------------- the kerns of -j
 
 
-OWN_KERN, NURSERY = ["-P", "-m", "kern"], "kern.system.nursery"
+OWN_KERN = ["-P", "-m", "kern"]
 CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
 CLONE_PARENT = 0x8000
 
@@ -191,8 +191,7 @@ def start_by_fork(main: Any) -> None:
     def begin(self: Any, *args: Any) -> None:
         how = dict(zip(names, args, strict=True))
         if how["args"][1:4] != OWN_KERN:
-            # kern's own such process would be started for each: without it kerns start as here.
-            start(self, *([["false"], *args[1:]] if NURSERY in how["args"] else args))
+            start(self, *args)
             return
         numbers = (how[name] for name in ("p2cread", "c2pwrite", "errwrite"))
         stdin, out, err = (f"/proc/{os.getpid()}/fd/{number}" for number in numbers)

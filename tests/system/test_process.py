@@ -13,7 +13,6 @@ import pytest
 
 from kern.errors import Interrupted
 from kern.system import process
-from kern.system.nursery import Nursery
 from kern.system.process import Ran
 from tests.conftest import HERE, PATIENCE_S, survivors
 
@@ -85,34 +84,6 @@ def test_a_link_in_the_output_s_place_is_not_followed(
     with pytest.raises(Exception, match="cannot write"):
         run("echo x")
     assert (tmp_path / "victim").read_text() == "untouched"
-
-
-BORN = """import os, sys, time
-loaded = time.monotonic_ns()
-def main():
-    own = os.environ.get("OWN"), sys.stdin.read(), os.getsid(0) == os.getpid()
-    print(loaded, os.getcwd(), *own, flush=True)
-    os.kill(os.getpid(), 9) if sys.argv[1] == "die" else sys.exit(int(sys.argv[1]))
-if __name__ == "__main__": main()
-"""
-
-
-def test_a_copy_of_a_loaded_process_is_as_a_fresh_one_which_stands_in_for_it(
-    run: Callable[..., Ran], tmp_path: Path
-) -> None:
-    (tmp_path / "born.py").write_text(BORN)
-    env, loaded = {**os.environ, "PYTHONPATH": str(tmp_path)}, list[str]()
-    nursery = Nursery({**env, "OWN": "another's"}, "born")
-    for word, code in {"0": 0, "3": 3, "die": -signal.SIGKILL, "4": 4}.items():
-        if word == "4":
-            nursery.process.kill()
-        argv = [sys.executable, "-P", "-m", "born", word]
-        ran = run(argv, env={**env, "OWN": word}, stdin="in", begin=nursery.start, joined=True)
-        at, rest = (tmp_path / "out").read_text().split(" ", 1)
-        assert (ran.code, rest) == (code, f"{tmp_path}/cwd {word} in True\n")
-        loaded.append(at)
-    assert loaded[0] == loaded[1] == loaded[2] != loaded[3]
-    nursery.close()
 
 
 # ---------------------------------------------------------------- nothing stays behind
