@@ -115,6 +115,14 @@ def test_a_branch_that_moves_or_is_rewritten_is_landed_upon(project: Project, gi
     assert len(project.gates) == 3
 
 
+def test_the_end_is_told_where_a_full_disk_lets_nothing_be_tidied(project: Project) -> None:
+    fleet, work = project.fleet(), project.work("one", "touch one.txt")
+    fleet.yard.folder.touch()  # no worktree can be made there
+    assert fleet._end(KernError("full"), "") == 1
+    assert project.events[-1].record["did"] == "end"
+    assert project.site().repo.store.id(work.job.branch) == work.commit
+
+
 # ---------------------------------------------------------------- gates, where they have no room
 
 
