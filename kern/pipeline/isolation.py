@@ -5,7 +5,6 @@ each role's agent is held to it.
 import contextlib
 import hashlib
 import os
-import tempfile
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -75,9 +74,7 @@ def ready(plan: Sandbox, programs: Collection[Program], sink: Sink) -> Iterator[
     writable = [Path(os.path.realpath(one)) for one in (str(plan.tree.root), *opened)]
     with contextlib.ExitStack() as run:
         run.enter_context(temporary.folder(*writable))
-        # The path of a socket has room for 108 characters.
-        short = None if len(tempfile.gettempdir()) < 70 else "/tmp"
-        folder = run.enter_context(tempfile.TemporaryDirectory(prefix="relay-", dir=short))
+        folder = run.enter_context(temporary.for_socket())
         there = confine.programs(plan.home, *(one.command for one in programs))
         sandbox = replace(
             plan,

@@ -15,6 +15,8 @@ from kern.system import workspace
 
 _PREFIX = "kern-tmp-"
 _OWN = f"{_PREFIX}{socket.gethostname()}-"  # and the process's id: others may use the folder too
+_SHORT = Path("/tmp")
+_SOCKET = 70  # characters of a folder: the path of a socket has room for 108
 
 
 @contextlib.contextmanager
@@ -31,15 +33,15 @@ def folder(*outside_of: Path) -> Iterator[Path]:
     parent = Path(os.path.realpath(tempfile.gettempdir()))
     tempfile.tempdir = known
     if any(parent.is_relative_to(other) for other in outside_of):
-        parent = Path("/tmp")
+        parent = _SHORT
     before = {name: os.environ[name] for name in TEMPORARY if name in os.environ}
-    for stale in parent.glob(f"{_OWN}*-*"):
+    for stale in {*_SHORT.glob(f"{_OWN}*-*"), *parent.glob(f"{_OWN}*-*")}:
         with contextlib.suppress(OSError, ValueError, OverflowError):  # of another name
             pid = int(stale.name.removeprefix(_OWN).partition("-")[0])
             if stale.lstat().st_uid == os.getuid() and not psutil.pid_exists(pid):
                 shutil.rmtree(stale, ignore_errors=True)
     with workspace.reported(parent):
-        tempfile.tempdir = new = tempfile.mkdtemp(prefix=f"{_OWN}{os.getpid()}-", dir=parent)
+        tempfile.tempdir = new = tempfile.mkdtemp(prefix=_name(), dir=parent)
     os.environ.update(dict.fromkeys(TEMPORARY, new))
     try:
         yield Path(new)
@@ -49,3 +51,13 @@ def folder(*outside_of: Path) -> Iterator[Path]:
             del os.environ[name]
         os.environ.update(before)
         workspace.remove(Path(new))
+
+
+def for_socket() -> "tempfile.TemporaryDirectory[str]":
+    """A folder in it, or in another one where its path is too long."""
+    short = None if len(tempfile.gettempdir()) < _SOCKET else _SHORT
+    return tempfile.TemporaryDirectory(prefix=_name(), dir=short)
+
+
+def _name() -> str:
+    return f"{_OWN}{os.getpid()}-"

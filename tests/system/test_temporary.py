@@ -1,10 +1,13 @@
 """Every child has a folder for temporary files that is there, whatever the person sets."""
 
+import socket
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from kern.obeyed import TEMPORARY
+from kern.system import temporary
 from tests.conftest import Fake, Git, Kern, commit_all, executable
 
 
@@ -26,3 +29,14 @@ def test_agents_gates_hooks_and_notify_write_there_wherever_a_variable_leads(
     assert ran.code == 0, ran.said
     assert elsewhere.exists() is there and (not there or list(elsewhere.iterdir()) == [])
     assert not any("kern-tmp" in place.name for place in tmp_path.iterdir())
+
+
+def test_what_killed_kerns_left_goes_also_from_where_a_long_path_has_led_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = f"kern-tmp-{socket.gethostname()}-{1 << 30}-"
+    left = Path(tempfile.mkdtemp(prefix=nobody, dir="/tmp"))
+    (long := tmp_path / ("x" * 70)).mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    with temporary.folder() as folder, temporary.for_socket() as place:
+        assert folder.parent == long and Path(place).parent == left.parent and not left.exists()
