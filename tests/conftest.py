@@ -281,7 +281,7 @@ def background(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"
 
     def start(*argv: str, cwd: Path | None = None) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
-            [sys.executable, "-m", "kern", *argv],
+            [sys.executable, "-P", "-m", "kern", *argv],
             cwd=cwd or tmp_path / "project",
             env={**os.environ, "PYTHONPATH": str(HERE.parent)},
             stdin=subprocess.DEVNULL,

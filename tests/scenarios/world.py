@@ -26,7 +26,7 @@ HELD = ", in the sandbox"  # ends the name of a story that is told in both
 HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
 MEASURES = {k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")}  # see coverage.py
 NEEDS: dict[str, object] = {
-    one: shutil.which(one) for one in ("bwrap", "git-lfs", "jq", "ssh-keygen")
+    one: shutil.which(one) for one in ("bwrap", "curl", "git-lfs", "jq", "script", "ssh-keygen")
 }
 NEEDS["bwrap"] = NEEDS["bwrap"] and not subprocess.call("bwrap --dev-bind / / true", shell=True)
 NEEDS["hooks"] = HOOKS and shutil.which("node")
