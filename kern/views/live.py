@@ -20,7 +20,7 @@ from kern.events import Event, Record, RunEnded
 from kern.journal import sentences, store
 from kern.journal.history import NEEDY, Doing, History, Run
 from kern.model import Outcome, unverified
-from kern.views import summary
+from kern.views import log, summary
 from kern.views.summary import BAD, GOOD, HEAD, NOTICE
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
@@ -64,7 +64,7 @@ class Console:
         with contextlib.suppress(OSError, ValueError):  # a reader that is gone stops no paid work
             if self.terminal and stream.isatty():
                 self.close()
-                self.terminal.print(text, style=style or None)
+                self.terminal.print(log.wrapped(text, self.terminal.width), style=style or None)
             else:
                 at = time.strftime("[%Y-%m-%d %H:%M:%S] ") if dated else ""
                 print(f"{at}{text}", file=stream, flush=True)

@@ -34,15 +34,20 @@ def view(facts: Any, lines: Iterable[str], *, as_json: bool) -> None:
 
 
 def tell(text: str, *, as_data: bool = False) -> None:
-    """On standard output. On a terminal it is wrapped between words, below its own beginning."""
-    if as_data or not sys.stdout.isatty():
-        print(text)
-        return
-    wrapper = textwrap.TextWrapper(shutil.get_terminal_size().columns, break_long_words=False)
-    wrapper.break_on_hyphens = False
+    """On standard output."""
+    if not as_data and sys.stdout.isatty():
+        text = wrapped(text, shutil.get_terminal_size().columns)
+    print(text)
+
+
+def wrapped(text: str, width: int) -> str:
+    """For a terminal: between words, each line below its own beginning."""
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    lines = []
     for line in text.split("\n"):
         wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 2)
-        print(wrapper.fill(line))
+        lines.append(wrapper.fill(line))
+    return "\n".join(lines)
 
 
 def local(text: str, form: str = "%Y-%m-%d %H:%M") -> str:

@@ -15,6 +15,8 @@ import pytest
 from rich.console import Console as Terminal
 
 from kern import events
+from kern.cli.app import call
+from kern.cli.main import commands  # noqa: F401 (the app knows them by that)
 from kern.events import Event
 from kern.journal import store
 from kern.model import Cost, Need, Outcome, Result, Stage
@@ -180,13 +182,19 @@ def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
     assert text == file.read_text(), f"{name}: read the difference, then --bless"
 
 
-VIEWS = ("status", "show 1", "show 4", "log", "search date")
-REPORTS = ("report", "report --md", "report --html")
+WIDTHS = (40, 80, 140)
+VIEWS = ("status", "show 1", "show 4", "log", "search date", "report")
+DATA = ("report --md", "report --html")
 JSON = ("status", "show 1", "report", "search date")
 
 
-@pytest.mark.parametrize("view", [*VIEWS, *REPORTS, *(f"{view} --json" for view in JSON)])
-def test_each_view_of_the_night(
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("view", [*VIEWS, *DATA, *(f"{view} --json" for view in JSON)])
+def test_each_view_of_the_night_and_on_a_terminal_of_each_width(
     repo: Path,
     git: Git,
     kern: Kern,
@@ -195,31 +203,42 @@ def test_each_view_of_the_night(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.chdir(repo)
     (repo / "SPEC.md").write_text(SPEC)
     (repo / "LEARNINGS.md").write_text(LEARNED)
     git("update-ref", "refs/kern/attempts/parse-1/1", "HEAD")
     store.place(repo / ".git").parent.mkdir()
     store.place(repo / ".git").write_bytes(b"".join(map(store.line, night())))
-    ran = kern(*view.split())
+    ran, name = kern(*view.split()), re.sub("[ -]+", "-", view)
     assert (ran.code, ran.err) == (0, "")
     out = ran.out.replace(str(repo.parent), "W")
     if view.endswith("--json"):
         out = "".join(f"{line}\n" for line in listed(json.loads(out)))
-    check(f"{re.sub('[ -]+', '-', view)}.txt", out, request)
+    check(f"{name}.txt", out, request)
+    monkeypatch.setattr("sys.stdout", screen := Screen())
+    monkeypatch.setenv("COLUMNS", "40")
+    assert call(view.split()) == 0
+    assert screen.getvalue().split() == ran.out.split()
+    assert (screen.getvalue() == ran.out) is (view not in VIEWS)  # data is not wrapped
+    for width in WIDTHS if view in VIEWS else ():
+        check(f"{name}-{width}.txt", log.wrapped(out, width), request)
 
 
+@pytest.mark.parametrize("width", [0, *WIDTHS])
 def test_the_night_as_its_runs_told_it(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    width: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    out = io.StringIO()
+    for name, value in (("TZ", "UTC"), ("TERM", "xterm"), ("COLUMNS", str(width))):
+        monkeypatch.setenv(name, value)
+    out = Screen() if width else io.StringIO()
     console = Console(out=out, err=out, verbose=True)
     *told, last = *evening(), *morning()
     assert isinstance(last, events.RunEnded)
     for event in (*told, replace(last, night=night())):
         console(event)
-    lines = [line[22:] if line[:1] == "[" else line for line in out.getvalue().splitlines()]
-    check("run.txt", "".join(f"{line}\n" for line in lines), request)
+    text = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", out.getvalue())
+    lines = [line[22:] if line[:1] == "[" else line.rstrip() for line in text.splitlines()]
+    check(f"run-{width}.txt" if width else "run.txt", "\n".join([*lines, ""]), request)
 
 
 FIGURES: dict[str, Any] = {"open": 6, "iterations": 10, "max_cost": 20.0}
@@ -244,7 +263,7 @@ MANY = tuple(
 )
 
 
-@pytest.mark.parametrize("width", [40, 80, 140])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["one", "many"])
 def test_what_is_under_way_below(
     width: int, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -262,24 +281,3 @@ def test_what_is_under_way_below(
     text = screen.file.getvalue()  # type: ignore[attr-defined]
     lines = (f"{line.rstrip()}\n" for line in text.splitlines())
     check(f"live-{name}-{width}.txt", "".join(lines), request)
-
-
-def test_on_a_terminal_a_screen_is_wrapped_between_words_and_data_is_not(
-    monkeypatch: pytest.MonkeyPatch, repo: Path
-) -> None:
-    class Narrow(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setenv("COLUMNS", "40")
-    text = (SCREENS / "status.txt").read_text()
-    for as_data in (True, False):
-        monkeypatch.setattr("sys.stdout", out := Narrow())
-        log.tell(text, as_data=as_data)
-        assert (max(map(len, out.getvalue().splitlines())) <= 40) is not as_data
-        assert out.getvalue().split() == text.split()
-    store.place(repo / ".git").parent.mkdir()
-    store.place(repo / ".git").write_bytes(b"".join(map(store.line, night())))
-    monkeypatch.setattr("sys.stdout", out := Narrow())
-    log.show(repo, "", "", follow=False, as_json=False)
-    assert max(map(len, out.getvalue().splitlines())) <= 40
