@@ -198,7 +198,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
 ) -> None:
     hangs = bash("sleep 301 & echo a > begun; sleep 302")
     serve(implement=[hangs, bash("sleep 303"), say("ok")])  # one may go on beside a command
-    for most in (12, 40):  # a slow machine needs longer until it hangs
+    for most in (4, 12, 40):  # a slow CLI or machine needs longer until it hangs
         talk = ask(cli, repo, Stage.IMPLEMENT, most=most)
         assert "timed out" in talk.fault, talk
         assert left_over(repo) == []

@@ -48,6 +48,7 @@ def talk(folder: Path, calls: Sequence[Call], **env: str) -> list[Said]:
 
 
 def test_there_are_seven_tools_that_take_little_room_and_begin_no_run() -> None:
+    from kern.cli import commands as commands  # the app knows them by that
     from kern.cli.mcp import tools
 
     assert [*tools()] == EACH

@@ -142,7 +142,7 @@ class Watch:
         os.write(self.log, f"{name}\t{self.site(name)}\n".encode())
         if self.what == "COPY":
             if (at := self.seen.total()) in self.at:
-                os.spawnlp(os.P_WAIT, "cp", "cp", "-a", self.top, f"{self.top}-{at}")
+                subprocess.call(["cp", "-a", self.top, f"{self.top}-{at}"])
             return
         now = self.at in (self.seen.total(), f"{name} {self.seen[name]}")
         self.begun |= now
