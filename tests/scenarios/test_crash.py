@@ -156,7 +156,7 @@ def in_between(world: World) -> list[str]:
     """What holds at every moment; `kern undo` alone opens a task in HEAD first."""
     show = f"git show {WAITING}:SPEC.md || git show HEAD:SPEC.md"
     spec, head = world.text("SPEC.md"), world.shell(f"({show}) 2>/dev/null", must=False)
-    ticked = {*re.findall(r"\[x\] .*", spec)} - {*re.findall(r"\[x\] .*", head)}
+    ticked = {*re.findall(r"- \[x\] .*", spec)} - {*re.findall(r"- \[x\] .*", head)}
     early = ticked and not str(world.row["kern"]).startswith("undo")
     wrong = [f"[x] on the disk before HEAD has it: {sorted(ticked)}"] if early else []
     for ref in re.findall(r"\(kept: ([^)\s]+)\)", spec):
