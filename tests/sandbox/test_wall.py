@@ -100,6 +100,7 @@ CAN = [
     (Kind.WORKER, "echo x >> ~/.cargo/bin/rustc", False),
     (Kind.WORKER, "test -d /data || test -d /mnt || test -d /srv", False),
     (Kind.CHECK, "echo x > new.txt && rm new.txt && touch ~/x", True),
+    (Kind.CHECK, "cat ~/.npmrc 2>&1 | grep 'No such file'", True),  # yarn and Maven go on
     (Kind.CHECK, "git commit --allow-empty -m x", False),
     (Kind.CHECK, "git config --global user.name", True),
     (Kind.CHECK, "env | grep HUSKY=0", True),

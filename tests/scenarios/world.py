@@ -29,6 +29,7 @@ NEEDS: dict[str, object] = {
     one: shutil.which(one) for one in ("bwrap", "curl", "git-lfs", "jq", "script", "ssh-keygen")
 }
 NEEDS["bwrap"] = NEEDS["bwrap"] and not subprocess.call("bwrap --dev-bind / / true", shell=True)
+NEEDS["unshare"] = not subprocess.call("unshare -rm true", shell=True)
 NEEDS["hooks"] = HOOKS and shutil.which("node")
 SEALED = """HOME={W}/home TMPDIR={W}/tmp TZ=UTC LANG=C.UTF-8 FAKE_CLAUDE={W}/fake KERN_DIR={W}/kern
 GIT_CONFIG_NOSYSTEM=1 KERN_TRUST=1 IS_SANDBOX=1 KERN_TEST_WAITS=0.2 PYTHONPATH={TOP} TOP={TOP}"""
