@@ -156,16 +156,6 @@ def test_every_module_lies_in_a_room_or_is_one_of_the_words() -> None:
     assert loose == {*WORDS, "__init__", "__main__"}
 
 
-def test_contributing_shows_the_rooms_and_what_lies_in_them() -> None:
-    rows = re.findall(
-        r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|", (TOP / "CONTRIBUTING.md").read_text(), re.M
-    )
-    assert [name for name, _ in rows] == list(ROOMS)[::-1]
-    for name, cell in rows:
-        ours = {one.partition(".")[2] for one in trees() if room(one) == name} - {""}
-        assert set(re.findall(r"`(\w+)`", cell)) == ours, name
-
-
 def test_arrows_point_down() -> None:
     up = [
         f"{name} -> {target}"
@@ -292,6 +282,7 @@ def held(text: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "least"), [("README.md", 5), ("kern/help/inside.md", 25)])
 def test_each_promise_names_a_test_that_is_there(page: str, least: int) -> None:
+    """Who doubts one is told where it is held: a test that goes takes its promise along."""
     rows = list(held((TOP / page).read_text()))
     tables = (TOP / "tests/scenarios").glob("*.toml")
     stories = {name for table in tables for name in tomllib.loads(table.read_text())}
@@ -306,6 +297,7 @@ def test_each_promise_names_a_test_that_is_there(page: str, least: int) -> None:
 
 
 def test_ci_looks_for_tests_that_are_there() -> None:
+    """Else each push would learn it half an hour later."""
     script = (TOP / ".ci/run").read_text().replace("\\", "")
     named = set(re.findall(r"\w+/test_\w+\.py", script))
     assert len(named) >= 4
