@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -177,8 +178,16 @@ class World:
         stages = [call["stage"] for call in map(json.loads, made) if not call["again"]]
         return " ".join(sorted(stages) if "-j" in str(self.row["kern"]) else stages)
 
-    def living(self) -> Iterator[str]:
-        """What kern started here, and lives; a zombie has no environment."""
+    def living(self) -> list[str]:
+        """What kern started here, and lives; what has just lost its kern may need a moment."""
+        for _ in range(100):
+            if not (alive := [*self._alive()]):
+                break
+            time.sleep(0.02)
+        return alive
+
+    def _alive(self) -> Iterator[str]:
+        """A zombie has no environment."""
         own = b"FAKE_CLAUDE=%s/fake\0" % os.fsencode(self.top)
         for pid in filter(str.isdecimal, os.listdir("/proc")):
             with contextlib.suppress(OSError):

@@ -110,7 +110,8 @@ def answered(relay: Relay, data: bytes, kinds: str) -> bytes:
             one.close()
         client = stack.enter_context(socket.create_connection(address))
         client.sendall(data)
-        client.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # it has ended the connection by now
+            client.shutdown(socket.SHUT_WR)
         return stack.enter_context(client.makefile("rb")).read()
     return b""
 
