@@ -173,8 +173,9 @@ class Fleet(loop.Loop):
     # ------------------------------------------------------------ handing out
 
     def _hand_out(self) -> None:
+        """Not while as many wait to land: what killed runs leave would grow with each of them."""
         while len(self.busy) < self.count and not self.stopping:
-            if not (job := self._next()):
+            if len(self._finished()) > self.count or not (job := self._next()):
                 return
             self.busy[self.pool.submit(self.carry_out, job)] = job
             if self.afar:

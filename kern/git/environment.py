@@ -159,6 +159,7 @@ def _end(children: "list[Popen[bytes]]") -> str:
     while children:
         child = children.pop()
         child.kill()
+        process.reap(child)
         with contextlib.suppress(OSError, ValueError):
             complaint = child.communicate()[1]
     return complaint.decode("utf-8", "replace")

@@ -31,6 +31,7 @@ OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
+_REAPED_S = 2.0
 _TICK_S = 0.2
 _TAIL = 8192  # bytes
 SILENT = "no sign of life"
@@ -183,11 +184,22 @@ def end(
             with contextlib.suppress(TimeoutExpired):
                 child.wait(waits.scaled(seconds))
     child.kill()
-    child.wait()  # here, or another waits for it and has its exit code
+    reap(child)
     if mark:
         sweep(mark)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
+
+
+def reap(child: "Popen[bytes]") -> None:
+    """Of one that was killed. A signal may have come just where Popen had taken its own lock, which
+    it would wait for without an end.
+    """
+    try:
+        child.wait(_REAPED_S)
+    except TimeoutExpired:
+        with contextlib.suppress(ChildProcessError):
+            child.returncode = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
 
 
 def _signal(pid: int, signum: int) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kern.errors import KernError
+from kern.fleet.work import Work
 from kern.git import landing
 from kern.pipeline import landing as pipeline
 from tests.conftest import Git
@@ -84,6 +85,17 @@ def test_spec_md_that_a_person_edits_meanwhile_keeps_every_line(project: Project
     for place in ("HEAD", ""):
         assert git("show", f"{place}:SPEC.md").splitlines() == [*lines, "- [ ] six"]
     assert (git("diff", "--", "own.txt"), git("diff", "--cached", "--", "own.txt")) == own
+
+
+def test_nothing_is_begun_while_as_many_wait_to_land(project: Project) -> None:
+    fleet = project.fleet(iterations=4)
+    fleet.carry_out = Work
+    fleet.there = {one.job.key: one for one in map(project.work, TASKS[:2])}
+    fleet._hand_out()
+    assert not fleet.busy
+    fleet.there.popitem()
+    fleet._hand_out()
+    assert [job.key.text for job in fleet.busy.values()] == ["two"]
 
 
 def test_nothing_lands_twice(project: Project, git: Git) -> None:

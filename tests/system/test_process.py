@@ -12,9 +12,10 @@ import psutil
 import pytest
 
 from kern.errors import Interrupted
+from kern.git.environment import Store
 from kern.system import process
 from kern.system.process import Ran
-from tests.conftest import HERE, PATIENCE_S, survivors
+from tests.conftest import HERE, PATIENCE_S, patience, survivors
 
 pytestmark = [pytest.mark.slow, pytest.mark.unheld]
 
@@ -142,3 +143,14 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
     pid, swept, last = shown.stdout.splitlines()
     assert (swept.split()[0], last) == ("1", "alive"), shown.stderr
     assert not psutil.pid_exists(int(pid))
+
+
+def test_a_lock_of_popen_s_that_a_signal_left_taken_holds_up_nothing(repo: Path) -> None:
+    child, store = process.start(["sleep", "301"]), Store(repo)
+    assert store.id("HEAD")
+    for one in (child, *store._idle):
+        vars(one)["_waitpid_lock"].acquire()
+    with patience(PATIENCE_S):
+        store.close()
+        process.end(child, (0.1, 0.1))
+    assert child.returncode == -signal.SIGINT
