@@ -237,4 +237,4 @@ def test_nothing_is_left_of_what_is_no_socket(bare: Relay, tmp_path: Path) -> No
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as way:
                 way.connect(bare.place)
                 socket.send_fds(way, [b"\0"], [one.fileno() for one in handed])
-    wait_for(lambda: _files() == before)
+    wait_for(lambda: _files() <= before)
